@@ -1,0 +1,1 @@
+"""Measurements of Vivace, through its public interfaces only."""

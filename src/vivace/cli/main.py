@@ -1,0 +1,83 @@
+"""``vivace``: the commands, their help, and how an error reaches the person."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import click
+
+from vivace import __version__
+from vivace.config import load
+from vivace.errors import VivaceError
+from vivace.gateway.app import serve as run_server
+
+__all__ = ["main"]
+
+_config = click.option(
+    "--config",
+    "-c",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("vivace.toml"),
+    envvar="VIVACE_CONFIG",
+    show_default=True,
+    help="The configuration file.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="vivace")
+def commands() -> None:
+    """Open coding models on your own hardware, answering at the speed of typing.
+
+    Any client of OpenAI's Responses API works with a Vivace server: the OpenAI SDK, Codex CLI,
+    or curl.
+    """
+
+
+@commands.command()
+@_config
+@click.option("--verbose", "-v", is_flag=True, help="Log every connection too.")
+def serve(path: Path, verbose: bool) -> None:
+    """Serve the models named in the configuration file.
+
+    The API stands at http://HOST:PORT/v1. Logs go to standard error and never contain prompts,
+    code or keys. SIGTERM and Ctrl-C let running answers finish; a second one ends at once.
+    """
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    if not verbose:
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    run_server(load(path), path.resolve().parent)
+
+
+@commands.group()
+def config() -> None:
+    """Look after the configuration file."""
+
+
+@config.command("check")
+@_config
+def check_config(path: Path) -> None:
+    """Say whether the configuration file is right, and what it means."""
+    loaded = load(path)
+    server = loaded.server
+    click.echo(f"{path} is right.")
+    click.echo(f"  listens on  http://{server.host}:{server.port}/v1")
+    click.echo(f"  keys        {len(loaded.keys) or 'none (this machine only)'}")
+    click.echo(f"  store       {loaded.store.path}, up to {loaded.store.max_megabytes} MB")
+    for engine in loaded.engines:
+        click.echo(f"  model       {engine.model} by {engine.name}, context {engine.context}")
+
+
+def main() -> None:
+    try:
+        commands()
+    except VivaceError as error:
+        click.echo(f"vivace: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,187 @@
+"""``vivace.toml`` and the environment, read once into frozen values.
+
+Whoever gets one of these values may trust it: it was checked as a whole, and a mistake was
+reported with the place it stands in and the nearest right word.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from vivace.errors import ConfigError
+
+__all__ = [
+    "Config",
+    "EngineConfig",
+    "KeyConfig",
+    "LimitsConfig",
+    "ScriptedConfig",
+    "ServerConfig",
+    "StoreConfig",
+    "is_loopback",
+    "load",
+]
+
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+$")]
+
+
+class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8765
+    allowed_origins: tuple[str, ...] = ()
+    """Web pages that may use this server. Programs that are not browsers send no Origin."""
+
+
+class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    body_megabytes: Positive = 16
+    connections: Positive = 20_000
+    connection_minutes: Seconds = 60
+    turns_in_flight: Positive = 16
+    """On one connection; more wait."""
+    turns_waiting: Positive = 256
+    lanes: Positive = 32
+    slow_reader_seconds: Seconds = 30
+    """A client that takes nothing for this long is closed."""
+    drain_seconds: Seconds = 30
+    """How long running turns may go on after SIGTERM."""
+
+
+class StoreConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: str = "vivace.db"
+    """Relative to the configuration file; ``:memory:`` keeps nothing over a restart."""
+    max_age_days: Seconds = 30
+    max_megabytes: Positive = 1024
+
+
+class KeyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Name
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    """Of the key itself: ``printf %s KEY | sha256sum``."""
+
+
+class ScriptedConfig(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="scripted"
+):
+    """Plays prepared answers; for trying things out and for measuring."""
+
+    name: Name
+    model: Name
+    context: Positive = 131_072
+    script: str | None = None
+    """A TOML file of replies, relative to the configuration file."""
+    rate: Seconds = 1000.0
+    growth: Annotated[float, Meta(ge=0)] = 0.0
+    prefill_rate: Annotated[float, Meta(ge=0)] = 0.0
+
+
+EngineConfig = ScriptedConfig
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: Literal[1]
+    engines: tuple[EngineConfig, ...]
+    server: ServerConfig = field(default_factory=ServerConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    keys: tuple[KeyConfig, ...] = ()
+
+
+def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read, check, and apply the environment (``VIVACE_HOST``, ``VIVACE_PORT``)."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}. Name another with --config."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+    return check(_with_environment(raw, environment), path)
+
+
+def _with_environment(raw: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    server: Any = raw.get("server", {})
+    if not isinstance(server, dict):
+        return raw
+    changes: dict[str, Any] = {}
+    if "VIVACE_HOST" in environment:
+        changes["host"] = environment["VIVACE_HOST"]
+    if "VIVACE_PORT" in environment:
+        port = environment["VIVACE_PORT"]
+        if not port.isdecimal():
+            raise ConfigError(f"VIVACE_PORT must be a number, not {port!r}.")
+        changes["port"] = int(port)
+    return raw | {"server": server | changes} if changes else raw
+
+
+def check(raw: dict[str, Any], path: Path) -> Config:
+    if "version" not in raw:
+        raise ConfigError(f"{path}: the first line must be 'version = 1'.")
+    try:
+        config = msgspec.convert(raw, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {_explain(str(error))}") from None
+    _check_names(config, path)
+    if not config.keys and not is_loopback(config.server.host):
+        raise ConfigError(
+            f"{path}: server.host is {config.server.host!r}, which others can reach, but there "
+            "are no [[keys]]. Add a key, or listen on 127.0.0.1."
+        )
+    return config
+
+
+def _check_names(config: Config, path: Path) -> None:
+    if not config.engines:
+        raise ConfigError(f"{path}: add at least one [[engines]]; without one nothing can answer.")
+    for what, names in (
+        ("engines are named", [engine.name for engine in config.engines]),
+        ("engines offer the model", [engine.model for engine in config.engines]),
+        ("keys are named", [key.name for key in config.keys]),
+    ):
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ConfigError(f"{path}: two {what} {min(twice)!r}; give each its own.")
+
+
+def _explain(message: str) -> str:
+    """A validation error in words for the person who wrote the file."""
+    what, _, place = message.partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    unknown = re.search(r"unknown field `(.+?)`", what)
+    if not unknown:
+        return f"{place or 'the file'}: {what[:1].lower()}{what[1:]}."
+    known = _fields_at(place)
+    near = difflib.get_close_matches(unknown[1], known, n=1, cutoff=0.5)
+    advice = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(known))}."
+    return f"{place + ': ' if place else ''}unknown key '{unknown[1]}'; {advice}"
+
+
+def _fields_at(place: str) -> list[str]:
+    tables: dict[str, type[Struct]] = {
+        "": Config,
+        "server": ServerConfig,
+        "limits": LimitsConfig,
+        "store": StoreConfig,
+        "keys": KeyConfig,
+        "engines": ScriptedConfig,
+    }
+    return list(tables[re.sub(r"\[.*", "", place)].__struct_fields__)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,90 @@
+"""Turns that follow each other: a chain from the newest response back to the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from vivace.conversation import compaction
+from vivace.errors import InvalidRequest
+from vivace.protocol.items import (
+    AdditionalTools,
+    Compaction,
+    Item,
+    ItemReference,
+    Tool,
+    ToolCall,
+    ToolOutput,
+)
+
+__all__ = ["Link", "check_input", "past_items", "tools_in"]
+
+
+class Link(Struct, frozen=True):
+    """One finished turn and the way to the one before it."""
+
+    id: str
+    parent: Link | None
+    input: tuple[Item, ...]
+    output: tuple[Item, ...]
+    tokens: int = 0
+    """How long the conversation is after this turn, as its engine counted; 0 if it did not."""
+
+
+def past_items(link: Link | None) -> list[Item]:
+    """Everything said so far, oldest first."""
+    links: list[Link] = []
+    while link is not None:
+        links.append(link)
+        link = link.parent
+    items: list[Item] = []
+    for each in reversed(links):
+        items += each.input
+        items += each.output
+    return items
+
+
+def tools_in(items: Sequence[Item]) -> Iterator[Tool]:
+    """Tools that came as items and hold for the rest of the chain."""
+    for item in items:
+        if isinstance(item, AdditionalTools):
+            yield from item.tools
+
+
+def check_input(items: Sequence[Item], past: Sequence[Item]) -> tuple[Item, ...]:
+    """The new items with references resolved; refuses what does not fit the conversation."""
+    known = {item.id: item for item in past}
+    resolved: list[Item] = []
+    for index, item in enumerate(items):
+        where = f"input[{index}]"
+        if isinstance(item, ItemReference):
+            found = known.get(item.id)
+            if found is None:
+                raise InvalidRequest(
+                    f"Item '{item.id}' is not in this conversation.",
+                    code="item_not_found",
+                    param=f"{where}.id",
+                )
+            continue  # it stands in the past already; saying it twice would change its meaning
+        if isinstance(item, Compaction):
+            compaction.unpack(item, where)
+        resolved.append(item)
+    _check_outputs(items, past)
+    return tuple(resolved)
+
+
+def _check_outputs(items: Sequence[Item], past: Sequence[Item]) -> None:
+    calls: set[str] | None = None
+    for index, item in enumerate(items):
+        if not isinstance(item, ToolOutput):
+            continue
+        if calls is None:
+            calls = {each.call_id for each in (*past, *items) if isinstance(each, ToolCall)}
+        if item.call_id not in calls:
+            raise InvalidRequest(
+                f"No tool call found for the output with call_id '{item.call_id}'. Send the call "
+                "with it, or continue the response that made the call.",
+                code="tool_call_not_found",
+                param=f"input[{index}].call_id",
+            )

@@ -1,0 +1,50 @@
+"""What an engine says while it answers, whatever engine it is."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+__all__ = ["CallOpened", "CallText", "Delta", "Finished", "ReasoningDelta", "TextDelta", "Tokens"]
+
+
+class TextDelta(Struct, frozen=True, gc=False):
+    text: str
+    logprobs: list[Any] = []
+
+
+class ReasoningDelta(Struct, frozen=True, gc=False):
+    text: str
+
+
+class CallOpened(Struct, frozen=True, gc=False):
+    """A tool call begins; its arguments or input follow as ``CallText``."""
+
+    name: str
+    custom: bool = False
+    namespace: str | None = None
+    call_id: str | None = None
+
+
+class CallText(Struct, frozen=True, gc=False):
+    text: str
+
+
+class Tokens(Struct, frozen=True):
+    """What the engine counted. ``cached`` is the part of ``input`` it did not compute again."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+
+
+class Finished(Struct, frozen=True):
+    """The last delta: why generation ended, and what it cost."""
+
+    reason: Literal["stop", "length"]
+    tokens: Tokens
+
+
+Delta = TextDelta | ReasoningDelta | CallOpened | CallText | Finished

@@ -1,0 +1,222 @@
+"""One response, from ``created`` to its one terminal event.
+
+A turn takes what an engine says and returns the events a client must see, in the order the wire
+has them. It never waits and never fails: what comes after the end is dropped, because an engine
+that was told to stop may still have a token in flight.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from vivace.conversation.deltas import (
+    CallOpened,
+    Delta,
+    Finished,
+    ReasoningDelta,
+    Tokens,
+)
+from vivace.conversation.open_items import (
+    Numbering,
+    OpenCustomCall,
+    OpenFunctionCall,
+    OpenItem,
+    OpenMessage,
+    OpenReasoning,
+)
+from vivace.conversation.states import MOVES, OPENS, TAKES, TERMINAL_EVENT, Status
+from vivace.protocol.events import (
+    IncompleteDetails,
+    InputTokensDetails,
+    OutputItemInterrupted,
+    OutputTokensDetails,
+    Response,
+    ResponseCreated,
+    ResponseEvent,
+    ResponseInProgress,
+    ResponseProblem,
+    Usage,
+)
+from vivace.protocol.items import Item, ItemStatus, NewId
+from vivace.protocol.requests import CreateResponse, TextConfig
+
+__all__ = ["Turn", "open_response", "usage_of"]
+
+
+def open_response(request: CreateResponse, response_id: str, model: str, now: int) -> Response:
+    """The response object before anything happened: what was asked, echoed with the defaults."""
+    body = request.body
+    return Response(
+        id=response_id,
+        created_at=now,
+        status="queued",
+        model=model,
+        previous_response_id=body.previous_response_id,
+        instructions=body.instructions,
+        tools=request.toolbox.echo,
+        tool_choice=request.tool_choice,
+        truncation=body.truncation or "disabled",
+        parallel_tool_calls=body.parallel_tool_calls is not False,
+        text=body.text or TextConfig(),
+        top_p=1.0 if body.top_p is None else body.top_p,
+        presence_penalty=body.presence_penalty or 0.0,
+        frequency_penalty=body.frequency_penalty or 0.0,
+        top_logprobs=body.top_logprobs or 0,
+        temperature=1.0 if body.temperature is None else body.temperature,
+        reasoning=body.reasoning,
+        max_output_tokens=body.max_output_tokens,
+        max_tool_calls=body.max_tool_calls,
+        store=request.stored,
+        background=bool(body.background),
+        metadata=body.metadata or {},
+        safety_identifier=body.safety_identifier,
+        prompt_cache_key=body.prompt_cache_key,
+    )
+
+
+def usage_of(tokens: Tokens) -> Usage:
+    return Usage(
+        tokens.input,
+        tokens.output,
+        tokens.input + tokens.output,
+        InputTokensDetails(tokens.cached),
+        OutputTokensDetails(tokens.reasoning),
+    )
+
+
+class Turn:
+    def __init__(self, response: Response, new_id: NewId, stream_id: str | None = None) -> None:
+        """``response`` is the object as it stands before anything happened (status queued)."""
+        self.response = response
+        self._status: Status = "queued"
+        self._new_id = new_id
+        self._numbering = Numbering(stream_id or UNSET)
+        self._output: list[Item] = []
+        self._open: OpenItem | None = None
+
+    # -- what others ask --------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        return self.response.id
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    @property
+    def ended(self) -> bool:
+        return not MOVES[self._status]
+
+    # -- what happens to it -----------------------------------------------------------------------
+
+    def begin(self) -> list[ResponseEvent]:
+        if self._status != "queued":
+            return []
+        self._move("in_progress")
+        return [
+            ResponseCreated(**self._numbering.stamp(), response=self.response),
+            ResponseInProgress(**self._numbering.stamp(), response=self.response),
+        ]
+
+    def feed(self, delta: Delta, now: int) -> list[ResponseEvent]:
+        if self._status != "in_progress":
+            return []
+        if isinstance(delta, Finished):
+            return self._finish(delta, now)
+        events: list[ResponseEvent] = []
+        if self._open is None or TAKES[self._open.kind] is not type(delta):
+            if type(delta) not in OPENS:
+                return []  # text for a call that was never opened
+            events = self._close("completed")
+            self._open = self._new_item(delta)
+            events += self._open.opened()
+        if not isinstance(delta, CallOpened):
+            events.append(self._open.grow(delta.text))
+        return events
+
+    def _finish(self, finished: Finished, now: int) -> list[ResponseEvent]:
+        usage = usage_of(finished.tokens)
+        if finished.reason == "length":
+            return self._close("incomplete") + self._end(
+                "incomplete", now, usage=usage, incomplete="max_output_tokens"
+            )
+        return self._close("completed") + self._end("completed", now, usage=usage)
+
+    def interrupt(self, now: int, tokens: Tokens | None = None) -> list[ResponseEvent]:
+        """End it now and drop the item in the making."""
+        events: list[ResponseEvent] = []
+        if self._status == "in_progress" and self._open is not None:
+            interrupted = self._open
+            self._open = None
+            events.append(
+                OutputItemInterrupted(
+                    **self._numbering.stamp(),
+                    response_id=self.id,
+                    item_id=interrupted.id,
+                    output_index=interrupted.index,
+                )
+            )
+        usage = usage_of(tokens) if tokens else None
+        return events + self._end("incomplete", now, usage=usage, incomplete="interrupted")
+
+    def cancel(self, now: int) -> list[ResponseEvent]:
+        events = self._close("incomplete") if self._status == "in_progress" else []
+        return events + self._end("cancelled", now, incomplete="cancelled")
+
+    def fail(self, code: str, message: str, now: int) -> list[ResponseEvent]:
+        self._open = None
+        return self._end("failed", now, error=ResponseProblem(code, message))
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _move(self, status: Status) -> bool:
+        if status not in MOVES[self._status]:
+            return False
+        self._status = status
+        self.response = replace(self.response, status=status)
+        return True
+
+    def _new_item(self, delta: Delta) -> OpenItem:
+        index = len(self._output)
+        if isinstance(delta, CallOpened):
+            form = OpenCustomCall if delta.custom else OpenFunctionCall
+            return form(self._numbering, self._new_id, index, delta)
+        if isinstance(delta, ReasoningDelta):
+            return OpenReasoning(self._numbering, self._new_id, index)
+        return OpenMessage(self._numbering, self._new_id, index)
+
+    def _close(self, status: ItemStatus) -> list[ResponseEvent]:
+        if self._open is None:
+            return []
+        item, events = self._open.closed(status)
+        self._output.append(item)
+        self._open = None
+        return events
+
+    def _end(
+        self,
+        status: Status,
+        now: int,
+        *,
+        usage: Usage | None = None,
+        incomplete: str | None = None,
+        error: ResponseProblem | None = None,
+    ) -> list[ResponseEvent]:
+        begun = self._status != "queued"
+        if not self._move(status):
+            return []
+        self.response = replace(
+            self.response,
+            output=self._output,
+            usage=usage,
+            error=error,
+            completed_at=now if status == "completed" else None,
+            incomplete_details=IncompleteDetails(incomplete) if incomplete else None,
+        )
+        events: list[ResponseEvent] = []
+        if not begun:  # a client must learn of the response before it learns of its end
+            events.append(ResponseCreated(**self._numbering.stamp(), response=self.response))
+        events.append(TERMINAL_EVENT[status](**self._numbering.stamp(), response=self.response))
+        return events

@@ -1,0 +1,1 @@
+"""Engines: whatever turns a prompt into tokens, behind one protocol."""

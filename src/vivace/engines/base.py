@@ -1,0 +1,93 @@
+"""What every engine is asked for, and what it promises.
+
+An engine answers ``generate`` with deltas that end in exactly one ``Finished``. Closing the
+iterator (or cancelling the task that reads it) aborts the work and frees its slot. When the reader
+is slow the engine must not queue without bound: it joins deltas of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from vivace.conversation.deltas import Delta
+from vivace.protocol.items import Item
+from vivace.protocol.requests import (
+    Fill,
+    PlainFormat,
+    Prediction,
+    TextFormat,
+    Toolbox,
+    ToolChoice,
+)
+
+__all__ = ["Card", "Chat", "Engine", "Fill", "Sampling", "Work"]
+
+
+class Card(Struct, frozen=True):
+    """A model as an engine offers it."""
+
+    name: str
+    context: int
+    owned_by: str = "vivace"
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """None leaves it to the engine's own default for the model."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+class Chat(Struct, frozen=True, kw_only=True):
+    """A conversation to be continued by the assistant."""
+
+    items: Sequence[Item]
+    instructions: str | None = None
+    toolbox: Toolbox = field(default_factory=Toolbox)
+    tool_choice: ToolChoice = "auto"
+    parallel_tool_calls: bool = True
+    format: TextFormat = field(default_factory=PlainFormat)
+    effort: str | None = None
+    prediction: Prediction | None = None
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    id: str
+    model: str
+    prompt: Chat | Fill
+    sampling: Sampling = field(default_factory=Sampling)
+    generate: bool = True
+    """False: only read the prompt, so that the next request finds it cached."""
+    parent_id: str | None = None
+    """The response this one continues; an engine may keep its tokens."""
+    owner: str = ""
+    """Whose work it is: caches are never shared between owners."""
+
+
+class Engine(Protocol):
+    name: str
+    cards: Sequence[Card]
+
+    async def start(self) -> None:
+        """Make it ready to answer; returns when it is."""
+
+    async def stop(self) -> None:
+        """End it and everything it runs."""
+
+    def healthy(self) -> bool: ...
+
+    def running(self) -> int:
+        """How many requests hold a slot now."""
+
+    def count(self, items: Sequence[Item], model: str) -> int:
+        """How many tokens these items are, at least roughly and never far too few."""
+
+    def generate(self, work: Work) -> AsyncGenerator[Delta, None]: ...

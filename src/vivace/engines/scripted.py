@@ -1,0 +1,429 @@
+"""An engine that plays a script: for tests, for demonstrations, and to measure ourselves against.
+
+Time passes as on a real one. All requests share one engine, which works in steps: a step gives
+every running request one token and takes longer the more there are; reading a prompt takes time
+unless the engine has seen its beginning before. What it says is decided by the script alone.
+
+The cost of a step, in seconds::
+
+    (1 + growth * (batch - 1)) / rate  +  prompt tokens read in this step / prefill_rate
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+
+from vivace.conversation.deltas import (
+    CallOpened,
+    CallText,
+    Delta,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    Tokens,
+)
+from vivace.engines.base import Card, Chat, Work
+from vivace.errors import ConfigError, EngineDied, EngineError
+from vivace.protocol.items import (
+    AdditionalTools,
+    CustomToolCall,
+    FunctionCall,
+    Item,
+    Message,
+    Reasoning,
+    ToolOutput,
+    text_of,
+)
+
+__all__ = ["Act", "Call", "Capacity", "Die", "Fail", "Reply", "Say", "Script", "ScriptedEngine"]
+
+
+# -- scripts --------------------------------------------------------------------------------------
+
+
+class Say(Struct, frozen=True, tag_field="do", tag="say"):
+    text: str
+    times: int = 1
+
+
+class Think(Struct, frozen=True, tag_field="do", tag="think"):
+    text: str
+
+
+class Call(Struct, frozen=True, tag_field="do", tag="call"):
+    """Call a tool; ``text`` is a function's arguments (as JSON) or a custom tool's input."""
+
+    name: str
+    text: str
+    custom: bool = False
+
+
+class Stall(Struct, frozen=True, tag_field="do", tag="stall"):
+    seconds: float
+
+
+class Fail(Struct, frozen=True, tag_field="do", tag="fail"):
+    message: str = "The script says that this request fails."
+
+
+class Die(Struct, frozen=True, tag_field="do", tag="die"):
+    message: str = "The script says that the engine dies."
+
+
+Act = Say | Think | Call | Stall | Fail | Die
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """Played for a prompt whose newest text matches ``when`` (a regular expression)."""
+
+    when: str = ""
+    after: Literal["anything", "message", "tool"] = "anything"
+    then: tuple[Act, ...]
+
+
+class Script(Struct, frozen=True):
+    """Replies in order of preference; the first that matches is played."""
+
+    replies: tuple[Reply, ...] = ()
+
+    FALLBACK: ClassVar[tuple[Act, ...]] = (
+        Say("This is a scripted engine: it plays prepared answers and has none for that."),
+    )
+
+    @classmethod
+    def load(cls, path: Path) -> Script:
+        try:
+            return msgspec.toml.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise ConfigError(f"The script {path} cannot be read: {error.strerror}.") from error
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"The script {path} is not valid: {error}.") from error
+
+    def reply_to(self, work: Work) -> tuple[Act, ...]:
+        kind, text = _newest(work)
+        for reply in self.replies:
+            if reply.after in ("anything", kind) and re.search(reply.when, text):
+                return reply.then
+        return self.FALLBACK
+
+
+def _newest(work: Work) -> tuple[str, str]:
+    """What kind of thing was said last, and its text."""
+    if not isinstance(work.prompt, Chat):
+        return "message", work.prompt.prefix
+    for item in reversed(work.prompt.items):
+        if isinstance(item, ToolOutput):
+            return "tool", text_of(item.output)
+        if isinstance(item, Message):
+            return "message", text_of(item.content)
+    return "message", ""
+
+
+# -- tokens ---------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"\s*\w{1,8}|\s*[^\w\s]|\s+")
+_CHARACTERS_PER_TOKEN = 4
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Cut as a tokenizer would, roughly; nothing is lost or added."""
+    return (found[0] for found in _TOKEN.finditer(text))
+
+
+def _length(text: str) -> int:
+    """Counting must not cost what cutting does: conversations are long and counted every turn."""
+    return len(text) // _CHARACTERS_PER_TOKEN + 1
+
+
+def _text_of_item(item: Item) -> str:
+    match item:
+        case Message():
+            return text_of(item.content)
+        case FunctionCall():
+            return item.arguments
+        case CustomToolCall():
+            return item.input
+        case Reasoning():
+            return text_of(item.content or ())
+        case _ if isinstance(item, ToolOutput):
+            return text_of(item.output)
+        case AdditionalTools():
+            return msgspec.json.encode(item.tools).decode()
+    return ""
+
+
+# -- the engine -----------------------------------------------------------------------------------
+
+
+class Capacity(Struct, frozen=True, kw_only=True):
+    rate: float = 1000.0
+    """Tokens per second of one request alone."""
+    growth: float = 0.0
+    """How much longer a step takes for each further request, as a share of the first."""
+    prefill_rate: float = 0.0
+    """Prompt tokens read per second; 0 reads them in no time."""
+    prefill_chunk: int = 2048
+    """At most this many prompt tokens in one step."""
+    cache_tokens: int = 1_000_000
+    """How many prompt tokens the prefix cache holds."""
+
+
+_BEHIND = 64
+"""A reader that is this many deltas behind gets them joined rather than queued."""
+
+
+class ScriptedEngine:
+    def __init__(
+        self,
+        name: str,
+        cards: Sequence[Card],
+        script: Script | None = None,
+        capacity: Capacity | None = None,
+    ) -> None:
+        self.name = name
+        self.cards: Sequence[Card] = tuple(cards)
+        self._script = script or Script()
+        self._capacity = capacity or Capacity()
+        self._cache = _PrefixCache(self._capacity.cache_tokens)
+        self._requests: list[_Request] = []
+        self._stepping: asyncio.Task[None] | None = None
+        self._dead: str | None = None
+
+    def play(self, replies: Iterable[Reply]) -> None:
+        """Prefer these replies from now on."""
+        self._script = Script((*replies, *self._script.replies))
+
+    async def start(self) -> None:
+        self._dead = None
+
+    async def stop(self) -> None:
+        self.die("The engine was stopped.")
+
+    def die(self, message: str) -> None:
+        """As a crash would: every request ends, and nothing runs until ``start``."""
+        self._dead = message
+        for request in self._requests:
+            request.end(EngineDied(message))
+        self._requests.clear()
+
+    def healthy(self) -> bool:
+        return self._dead is None
+
+    def running(self) -> int:
+        return len(self._requests)
+
+    def count(self, items: Sequence[Item], model: str) -> int:
+        return sum(_length(_text_of_item(item)) for item in items)
+
+    async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        if self._dead is not None:
+            raise EngineDied(self._dead)
+        request = _Request(work, self._script.reply_to(work), self._cache.read(work))
+        if not self._capacity.prefill_rate:
+            request.unread = 0
+        self._requests.append(request)
+        if self._stepping is None or self._stepping.done():
+            self._stepping = asyncio.create_task(self._step_until_idle())
+        try:
+            while True:
+                delta = await request.next()
+                yield delta
+                if isinstance(delta, Finished):
+                    return
+        finally:
+            if request in self._requests:
+                self._requests.remove(request)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    async def _step_until_idle(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while self._requests:
+            # Steps follow a timetable, so that late wake-ups (timers have whole milliseconds)
+            # are made up for and the rate holds on average.
+            due = max(due + self._cost_of_step(), loop.time() - 0.05)
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            self._step(loop.time())
+
+    def _cost_of_step(self) -> float:
+        capacity = self._capacity
+        batch = sum(1 for request in self._requests if not request.unread)
+        reading = min(capacity.prefill_chunk, sum(request.unread for request in self._requests))
+        cost = (1 + capacity.growth * (batch - 1)) / capacity.rate if batch else 0.0
+        if capacity.prefill_rate:
+            cost += reading / capacity.prefill_rate
+        return cost
+
+    def _step(self, now: float) -> None:
+        budget = self._capacity.prefill_chunk
+        for request in list(self._requests):
+            if request.unread:
+                read = min(budget, request.unread)
+                request.unread -= read
+                budget -= read
+                if request.unread:
+                    continue
+            self._advance(request, now)
+
+    def _advance(self, request: _Request, now: float) -> None:
+        if now < request.stalled_until:
+            return
+        act = request.advance()
+        if isinstance(act, Stall):
+            request.stalled_until = now + act.seconds
+        elif isinstance(act, Fail):
+            request.end(EngineError(act.message))
+        elif isinstance(act, Die):
+            self.die(act.message)
+        elif isinstance(act, Finished):
+            self._cache.keep(request.prompt, request.texts)
+        if request.ended and request in self._requests:
+            self._requests.remove(request)
+
+
+class _Request:
+    def __init__(self, work: Work, acts: Iterable[Act], prompt: _Prompt) -> None:
+        self.prompt = prompt
+        self.unread = prompt.length - prompt.cached
+        self.stalled_until = 0.0
+        self.ended = False
+        self.texts: list[str] = []
+        self._said = 0
+        self._thought = 0
+        self._limit = work.sampling.max_tokens
+        self._plan = self._play(acts) if work.generate else iter(())
+        self._ready: deque[Delta] = deque()
+        self._error: EngineError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def next(self) -> Delta:
+        while not self._ready:
+            if self._error is not None:
+                raise self._error
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._ready.popleft()
+
+    def advance(self) -> Delta | Stall | Fail | Die:
+        """Play the next step of the plan."""
+        if self._limit is not None and self._said >= self._limit:
+            return self._finish("length")
+        step = next(self._plan, None)
+        if step is None:
+            return self._finish("stop")
+        if isinstance(step, Stall | Fail | Die):
+            return step
+        self._said += 1
+        self._thought += isinstance(step, ReasoningDelta)
+        self._put(step)
+        return step
+
+    def end(self, error: EngineError) -> None:
+        self.ended = True
+        self._error = error
+        self._wake()
+
+    def _finish(self, reason: Literal["stop", "length"]) -> Finished:
+        self.ended = True
+        finished = Finished(
+            reason, Tokens(self.prompt.length, self._said, self.prompt.cached, self._thought)
+        )
+        self._put(finished)
+        return finished
+
+    def _put(self, delta: Delta) -> None:
+        if len(self._ready) >= _BEHIND:
+            last = self._ready[-1]
+            if isinstance(delta, TextDelta) and isinstance(last, TextDelta):
+                self._ready[-1] = TextDelta(last.text + delta.text)
+                return
+        self._ready.append(delta)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _play(self, acts: Iterable[Act]) -> Iterator[Delta | Stall | Fail | Die]:
+        for act in acts:
+            match act:
+                case Say():
+                    for _ in range(act.times):
+                        yield from (TextDelta(token) for token in _tokens(act.text))
+                    self.texts.append(act.text * act.times)
+                case Think():
+                    yield from (ReasoningDelta(token) for token in _tokens(act.text))
+                    self.texts.append(act.text)
+                case Call():
+                    yield CallOpened(act.name, act.custom)
+                    yield from (CallText(token) for token in _tokens(act.text))
+                    self.texts.append(act.text)
+                case _:
+                    yield act
+
+
+class _Prompt(Struct, frozen=True):
+    length: int
+    cached: int
+    key: int
+    """Names the whole prompt in the cache, so that what is said next can be added to it."""
+
+
+class _PrefixCache:
+    """Remembers beginnings of prompts, item by item, and forgets the least recently used."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._used = 0
+        self._prefixes: OrderedDict[int, int] = OrderedDict()
+
+    def read(self, work: Work) -> _Prompt:
+        """How long the prompt is, and how much of it is known; from now on all of it is."""
+        total = cached = key = 0
+        hit = True
+        for key, length in self._walk(work):
+            total += length
+            if hit and key in self._prefixes:
+                cached = total
+                self._prefixes.move_to_end(key)
+            else:
+                hit = False
+                self._remember(key, length)
+        return _Prompt(total, cached, key)
+
+    def keep(self, prompt: _Prompt, said: Iterable[str]) -> None:
+        """What was generated is in the cache too, behind the prompt it answered."""
+        key = prompt.key
+        for text in said:
+            key = hash((key, text))
+            self._remember(key, _length(text))
+
+    def _walk(self, work: Work) -> Iterator[tuple[int, int]]:
+        key = hash((work.owner, work.model))
+        if not isinstance(work.prompt, Chat):
+            yield hash((key, work.prompt.prefix, work.prompt.suffix)), _length(work.prompt.prefix)
+            return
+        tools = bytes(work.prompt.toolbox.echo).decode() if work.prompt.toolbox.tools else ""
+        fixed = (work.prompt.instructions or "") + tools
+        texts = [fixed] if fixed else []
+        for text in (*texts, *(_text_of_item(item) for item in work.prompt.items)):
+            key = hash((key, text))
+            yield key, _length(text)
+
+    def _remember(self, key: int, length: int) -> None:
+        if key in self._prefixes:
+            return
+        self._prefixes[key] = length
+        self._used += length
+        while self._used > self._capacity:
+            _, freed = self._prefixes.popitem(last=False)
+            self._used -= freed

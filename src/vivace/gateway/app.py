@@ -1,0 +1,246 @@
+"""The composition root: configuration in, a running server out. Concrete parts are named here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.responses import Response as HttpResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from vivace.config import Config, EngineConfig, is_loopback
+from vivace.conversation.session import Limits
+from vivace.engines.base import Card, Engine
+from vivace.engines.scripted import Capacity, Script, ScriptedEngine
+from vivace.errors import ConfigError
+from vivace.gateway.archive import Archive
+from vivace.gateway.auth import Keys
+from vivace.gateway.catalogue import Catalogue
+from vivace.gateway.chat import ChatApi
+from vivace.gateway.front import Front
+from vivace.gateway.http import json_response
+from vivace.gateway.ids import now
+from vivace.gateway.metrics import Metrics
+from vivace.gateway.responses import ResponsesApi
+from vivace.gateway.runner import Runner
+from vivace.gateway.websocket import WebSocketDoor
+from vivace.store.sqlite import SqliteStore
+
+__all__ = ["Gateway", "serve"]
+
+log = logging.getLogger("vivace")
+
+_MEGABYTE = 1_000_000
+_PRUNE_EVERY = 600.0
+
+
+def build_engine(config: EngineConfig, base: Path) -> Engine:
+    script = Script.load(base / config.script) if config.script else Script()
+    capacity = Capacity(rate=config.rate, growth=config.growth, prefill_rate=config.prefill_rate)
+    return ScriptedEngine(config.name, [Card(config.model, config.context)], script, capacity)
+
+
+class Gateway:
+    """Everything one process needs to serve, wired together."""
+
+    def __init__(self, config: Config, base: Path) -> None:
+        """``base`` is where relative paths in the configuration start."""
+        limits = config.limits
+        self._config = config
+        self.metrics = Metrics()
+        self.catalogue = Catalogue(build_engine(engine, base) for engine in config.engines)
+        memory = config.store.path == ":memory:"
+        self.archive = Archive(
+            SqliteStore(
+                config.store.path if memory else base / config.store.path,
+                max_age=config.store.max_age_days * 86_400,
+                max_bytes=config.store.max_megabytes * _MEGABYTE,
+            )
+        )
+        self.runner = Runner(
+            self.catalogue,
+            self.archive,
+            self.metrics,
+            Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
+        )
+        self.door = WebSocketDoor(
+            self.runner,
+            max_connections=limits.connections,
+            max_seconds=limits.connection_minutes * 60,
+            slow_reader_seconds=limits.slow_reader_seconds,
+        )
+        self.app = self._app(config)
+
+    def _app(self, config: Config) -> ASGIApp:
+        max_body = config.limits.body_megabytes * _MEGABYTE
+        routes = [
+            *ResponsesApi(self.runner, max_body).routes(),
+            *ChatApi(self.runner, max_body).routes(),
+            Route("/v1/models", self._models),
+            Route("/v1/models/{name:path}", self._model),
+            Route("/healthz", self._healthz),
+            Route("/readyz", self._readyz),
+            Route("/metrics", self._metrics),
+        ]
+        origins = config.server.allowed_origins
+        middleware = [
+            Middleware(
+                CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
+            )
+        ]
+        app = Starlette(
+            routes=routes, middleware=middleware if origins else [], lifespan=self._lifespan
+        )
+        return Front(app, {"/v1/responses": self.door}, Keys(config.keys), origins)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        for engine in self.catalogue.engines:
+            await engine.start()
+        watchers = [asyncio.create_task(self.door.watch()), asyncio.create_task(self._prune())]
+        # What exists now lives as long as the process; a collector that never looks at it again
+        # has less to do in the middle of somebody's answer.
+        gc.collect()
+        gc.freeze()
+        try:
+            yield
+        finally:
+            for watcher in watchers:
+                watcher.cancel()
+            for engine in self.catalogue.engines:
+                await engine.stop()
+            await self.archive.close()
+
+    async def _prune(self) -> None:
+        while True:
+            gone = await self.archive.prune(now())
+            if gone:
+                log.info("forgot %d stored turns that were too old or too many", gone)
+            await asyncio.sleep(_PRUNE_EVERY)
+
+    async def drain(self) -> None:
+        await self.runner.drain(self._config.limits.drain_seconds)
+        await self.door.close()
+
+    # -- small endpoints --------------------------------------------------------------------------
+
+    def _describe(self, card: Card) -> dict[str, object]:
+        return {
+            "id": card.name,
+            "object": "model",
+            "created": 0,
+            "owned_by": card.owned_by,
+            "context_window": card.context,
+        }
+
+    async def _models(self, request: Request) -> HttpResponse:
+        cards = [self._describe(card) for card in self.catalogue.cards]
+        return json_response({"object": "list", "data": cards})
+
+    async def _model(self, request: Request) -> HttpResponse:
+        for card in self.catalogue.cards:
+            if card.name == request.path_params["name"]:
+                return json_response(self._describe(card))
+        return PlainTextResponse("No such model.\n", 404)
+
+    async def _healthz(self, request: Request) -> HttpResponse:
+        return PlainTextResponse("ok\n")
+
+    async def _readyz(self, request: Request) -> HttpResponse:
+        if self.runner.draining:
+            return PlainTextResponse("shutting down\n", 503)
+        if not self.catalogue.ready:
+            return PlainTextResponse("an engine is not running\n", 503)
+        return PlainTextResponse("ready\n")
+
+    async def _metrics(self, request: Request) -> HttpResponse:
+        return HttpResponse(self.metrics.exposition(), media_type=Metrics.CONTENT_TYPE)
+
+
+# -- running --------------------------------------------------------------------------------------
+
+
+class Server(uvicorn.Server):
+    """uvicorn, but SIGTERM lets running turns finish first."""
+
+    def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+        self._leaving: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # Windows has no signal handlers on the loop; there Ctrl-C ends the process at once.
+            with contextlib.suppress(NotImplementedError):
+                loop.add_signal_handler(number, self.leave)
+        yield
+
+    def leave(self) -> None:
+        if self._leaving is None:
+            log.info("shutting down: no new turns, waiting for running ones")
+            self._leaving = asyncio.create_task(self._leave())
+        else:  # asked twice: somebody is in a hurry
+            self.should_exit = self.force_exit = True
+
+    async def _leave(self) -> None:
+        try:
+            await self._gateway.drain()
+        finally:
+            self.should_exit = True
+
+
+def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
+    return uvicorn.Config(
+        gateway.app,
+        host=config.server.host,
+        port=config.server.port,
+        ws="websockets-sansio",
+        ws_max_size=config.limits.body_megabytes * _MEGABYTE,
+        # Deflate costs each idle connection tens of kilobytes and each token its latency.
+        ws_per_message_deflate=False,
+        ws_ping_interval=30,
+        ws_ping_timeout=30,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        backlog=4096,
+    )
+
+
+def serve(config: Config, base: Path) -> None:
+    """Listen until told to stop."""
+    gateway = Gateway(config, base)
+    listener = _listen(config)
+    host, port = listener.getsockname()[:2]
+    models = ", ".join(card.name for card in gateway.catalogue.cards)
+    open_to = "this machine only" if is_loopback(config.server.host) else "everyone with a key"
+    log.info("listening on http://%s:%d/v1 for %s; models: %s", host, port, open_to, models)
+    server = Server(uvicorn_config(gateway, config), gateway)
+    server.run(sockets=[listener])
+
+
+def _listen(config: Config) -> socket.socket:
+    host, port = config.server.host, config.server.port
+    try:
+        return socket.create_server((host, port), backlog=4096, reuse_port=False)
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Stop the other program, or choose "
+            "another port with server.port or VIVACE_PORT."
+        ) from error

@@ -1,0 +1,100 @@
+"""The front door: every request and every upgrade passes here before anything is read of it.
+
+Gives the request its id, checks the Origin and the key, and turns errors into their wire form.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from vivace.errors import NotFound, RequestError
+from vivace.gateway.auth import LOCAL, Keys, check_origin
+from vivace.gateway.ids import new_id
+from vivace.protocol.codec import encode, error_payload
+
+__all__ = ["Front", "error_body", "error_headers"]
+
+log = logging.getLogger("vivace.front")
+
+_OPEN = frozenset({"/healthz", "/readyz"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
+
+
+class Front:
+    def __init__(
+        self, app: ASGIApp, sockets: Mapping[str, ASGIApp], keys: Keys, origins: Iterable[str]
+    ) -> None:
+        """``app`` gets HTTP; ``sockets`` get the upgrades at their path, with nothing between
+        them and the connection, because every token of a stream passes there."""
+        self._app = app
+        self._sockets = sockets
+        self._keys = keys
+        self._origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+
+        try:
+            check_origin(headers.get("origin"), self._origins)
+            public = scope["path"] in _OPEN
+            state["owner"] = LOCAL if public else self._keys.owner_of(headers.get("authorization"))
+            if scope["type"] == "websocket" and scope["path"] not in self._sockets:
+                raise NotFound(f"There is no WebSocket at {scope['path']}.")
+        except RequestError as error:
+            log.info("refused request_id=%s code=%s", request_id, error.code)
+            await _refuse(scope, send, error, request_id)
+            return
+        if scope["type"] == "websocket":
+            await self._sockets[scope["path"]](scope, receive, send)
+            return
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["x-request-id"] = request_id
+            await send(message)
+
+        await self._app(scope, receive, named)
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id") or headers.get("x-client-request-id") or ""
+    return given if _REQUEST_ID.fullmatch(given) else new_id("req")
+
+
+def error_body(error: RequestError, request_id: str) -> bytes:
+    return encode({"error": error_payload(error, request_id)})
+
+
+def error_headers(error: RequestError) -> dict[str, str]:
+    headers = {"content-type": "application/json"}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(max(1, round(error.retry_after)))
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return headers
+
+
+async def _refuse(scope: Scope, send: Send, error: RequestError, request_id: str) -> None:
+    """Answer before the application sees it; an upgrade is answered as plain HTTP."""
+    prefix = "websocket." if scope["type"] == "websocket" else ""
+    headers = {**error_headers(error), "x-request-id": request_id}
+    await send(
+        {
+            "type": f"{prefix}http.response.start",
+            "status": error.status,
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        }
+    )
+    body = error_body(error, request_id)
+    await send({"type": f"{prefix}http.response.body", "body": body})

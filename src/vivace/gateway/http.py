@@ -1,0 +1,259 @@
+"""What all HTTP endpoints share: bodies, errors, and the ways a turn's events reach a client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response as HttpResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from vivace.errors import RequestError, TooLarge
+from vivace.gateway.archive import Record
+from vivace.gateway.front import error_body, error_headers
+from vivace.gateway.runner import Runner
+from vivace.protocol.codec import SSE_DONE, encode, sse
+from vivace.protocol.events import ErrorFrame, Event, Response, ResponseEvent
+from vivace.protocol.requests import CreateResponse
+
+__all__ = [
+    "Collector",
+    "EventStream",
+    "Handler",
+    "Recorder",
+    "Replay",
+    "json_response",
+    "problem",
+    "raised",
+    "read_body",
+    "run_turn",
+    "speaks_errors",
+]
+
+Handler = Callable[[Request], Coroutine[Any, Any, HttpResponse]]
+
+
+def json_response(value: object, status: int = 200) -> HttpResponse:
+    body = value if isinstance(value, bytes) else encode(value)
+    return HttpResponse(body, status, media_type="application/json")
+
+
+def problem(error: RequestError, request: Request) -> HttpResponse:
+    body = error_body(error, request.state.request_id)
+    return HttpResponse(body, error.status, error_headers(error))
+
+
+def speaks_errors(handler: Handler) -> Handler:
+    """Let a handler raise ``RequestError`` and the client read it."""
+
+    async def wrapped(request: Request) -> HttpResponse:
+        try:
+            return await handler(request)
+        except RequestError as error:
+            return problem(error, request)
+        except ClientDisconnect:
+            return HttpResponse(status_code=499)
+
+    return wrapped
+
+
+def raised(frame: ErrorFrame) -> RequestError:
+    """An error frame, which is the WebSocket's form, as the error it was made of."""
+    error = RequestError(frame.error.message, code=frame.error.code, param=frame.error.param)
+    error.status = frame.status
+    error.type = frame.error.type
+    return error
+
+
+# -- where events go ------------------------------------------------------------------------------
+
+
+class Collector:
+    """For a client that wants the finished response only."""
+
+    def __init__(self) -> None:
+        self.response: Response | None = None
+        self.error: ErrorFrame | None = None
+
+    async def send(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, ErrorFrame):
+                self.error = event
+            else:
+                self.response = getattr(event, "response", self.response)
+
+    def result(self) -> Response:
+        if self.error is not None:
+            raise raised(self.error)
+        assert self.response is not None
+        return self.response
+
+
+class Recorder:
+    """For a client that will come back: events go on record, whether anyone reads them or not."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.begun = asyncio.Event()
+        self.error: ErrorFrame | None = None
+
+    async def send(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, ErrorFrame):
+                self.error = event
+            elif isinstance(event, ResponseEvent):
+                self.record.response = getattr(event, "response", self.record.response)
+                self.record.add(_framed(event))
+        self.begun.set()
+
+
+def _framed(event: ResponseEvent) -> bytes:
+    return sse(str(event.__struct_config__.tag), encode(event))
+
+
+class EventStream(HttpResponse):
+    """Runs a turn and sends its events as they come.
+
+    ``frame`` makes bytes of an event (none for an event this client has no use for). The status
+    line waits for the first event, so that a request that cannot begin still gets a plain error.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        runner: Runner,
+        request: Request,
+        create: CreateResponse,
+        frame: Callable[[ResponseEvent], bytes] = _framed,
+        end: bytes = SSE_DONE,
+    ) -> None:
+        super().__init__()
+        self._runner = runner
+        self._request = request
+        self._create = create
+        self._frame = frame
+        self._end = end
+        self._begun = False
+        self._gone = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._write = send
+        state = self._request.state
+        connection = self._runner.connect(self, state.owner, state.request_id)
+        leaving = asyncio.create_task(self._await_disconnect(receive))
+        try:
+            await connection.receive(self._create)
+            turn = asyncio.create_task(connection.finished())
+            await asyncio.wait({turn, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not turn.done():
+                self._gone = True
+                await connection.close()
+            await turn
+        except RequestError as error:
+            await problem(error, self._request)(scope, receive, send)
+            return
+        finally:
+            leaving.cancel()
+        if self._begun and not self._gone:
+            await self._put({"type": "http.response.body", "body": self._end})
+
+    async def _await_disconnect(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def send(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if self._gone:
+                return
+            if isinstance(event, ResponseEvent):
+                framed = self._frame(event)
+                if framed:
+                    await self._begin()
+                    body = {"type": "http.response.body", "body": framed, "more_body": True}
+                    await self._put(body)
+            elif isinstance(event, ErrorFrame):
+                await problem(raised(event), self._request)(
+                    self._request.scope, self._request.receive, self._write
+                )
+
+    async def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            headers = [
+                (b"content-type", b"text/event-stream; charset=utf-8"),
+                (b"cache-control", b"no-cache"),
+            ]
+            await self._put({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _put(self, message: Message) -> None:
+        try:
+            await self._write(message)
+        except OSError:
+            self._gone = True
+
+
+class Replay(HttpResponse):
+    """Events of a recorded response, from a given one on, until it ends."""
+
+    def __init__(self, record: Record, after: int) -> None:
+        super().__init__(media_type="text/event-stream")
+        self._record = record
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        number = self._after
+        while events := await self._record.after(number):
+            number += len(events)
+            for framed in events:
+                body = {"type": "http.response.body", "body": framed, "more_body": True}
+                await send(body)
+        await send({"type": "http.response.body", "body": SSE_DONE})
+
+
+# -- reading and running -----------------------------------------------------------------------
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, as long as it is not too long."""
+    announced = request.headers.get("content-length", "0")
+    chunks: list[bytes] = []
+    size = int(announced) if announced.isdecimal() else 0
+    if size <= limit:
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                break
+            chunks.append(chunk)
+    if size > limit:
+        raise TooLarge(
+            f"The request is larger than the {limit} bytes this server takes. Send "
+            "less, or continue a response instead of sending its history."
+        )
+    return b"".join(chunks)
+
+
+async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> Response:
+    """One turn from beginning to end; stops when the client leaves."""
+    collector = Collector()
+    state = request.state
+    connection = runner.connect(collector, state.owner, state.request_id)
+    await connection.receive(create)
+    turn = asyncio.create_task(connection.finished())
+    leaving = asyncio.create_task(_until_disconnect(request))
+    await asyncio.wait({turn, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    leaving.cancel()
+    if not turn.done():
+        await connection.close()
+    await turn
+    return collector.result()
+
+
+async def _until_disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

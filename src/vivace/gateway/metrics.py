@@ -1,0 +1,51 @@
+"""What Prometheus reads. Counted per turn, never per token: a token is too small to pay for it."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+__all__ = ["Metrics"]
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+
+class Metrics:
+    CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.connections = Gauge(
+            "vivace_websocket_connections", "Open WebSockets.", registry=self.registry
+        )
+        self.running = Gauge(
+            "vivace_turns_running", "Turns running now.", ["model"], registry=self.registry
+        )
+        self.turns = Counter(
+            "vivace_turns", "Turns ended.", ["model", "status"], registry=self.registry
+        )
+        self.refused = Counter(
+            "vivace_requests_refused",
+            "Requests refused before a turn began.",
+            ["code"],
+            registry=self.registry,
+        )
+        self.tokens = Counter(
+            "vivace_tokens", "Tokens read and written.", ["model", "kind"], registry=self.registry
+        )
+        self.first_token = Histogram(
+            "vivace_first_token_seconds",
+            "From the request to the first delta.",
+            ["model"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.duration = Histogram(
+            "vivace_turn_seconds",
+            "From the request to the end of the turn.",
+            ["model"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+
+    def exposition(self) -> bytes:
+        return generate_latest(self.registry)

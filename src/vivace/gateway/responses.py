@@ -1,0 +1,197 @@
+"""The Responses API over HTTP: making turns, and what can be done with those that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response as HttpResponse
+from starlette.routing import Route
+
+from vivace.conversation import compaction
+from vivace.errors import InvalidRequest, NotFound
+from vivace.gateway.archive import Record
+from vivace.gateway.http import (
+    EventStream,
+    Handler,
+    Recorder,
+    Replay,
+    json_response,
+    raised,
+    read_body,
+    run_turn,
+    speaks_errors,
+)
+from vivace.gateway.ids import new_id, now
+from vivace.gateway.runner import Runner
+from vivace.protocol.codec import decode_compact, decode_create
+from vivace.protocol.events import Compacted
+from vivace.protocol.items import Message, text_of
+from vivace.protocol.requests import CreateBody, CreateResponse
+
+__all__ = ["ResponsesApi"]
+
+
+class ResponsesApi:
+    def __init__(self, runner: Runner, max_body: int) -> None:
+        self._runner = runner
+        self._max_body = max_body
+        self._background: set[asyncio.Task[None]] = set()
+
+    def routes(self) -> list[Route]:
+        def route(path: str, method: str, handler: Handler) -> Route:
+            return Route(path, speaks_errors(handler), methods=[method])
+
+        one = "/v1/responses/{id}"
+        return [
+            route("/v1/responses", "POST", self.create),
+            route("/v1/responses/compact", "POST", self.compact),
+            route(one, "GET", self.retrieve),
+            route(one, "DELETE", self.delete),
+            route(f"{one}/cancel", "POST", self.cancel),
+            route(f"{one}/input_items", "GET", self.input_items),
+        ]
+
+    async def create(self, request: Request) -> HttpResponse:
+        create = decode_create(await read_body(request, self._max_body))
+        if create.body.background:
+            return await self._create_in_background(create, request)
+        if create.body.stream:
+            return EventStream(self._runner, request, create)
+        return json_response(await run_turn(self._runner, create, request))
+
+    async def _create_in_background(self, create: CreateResponse, request: Request) -> HttpResponse:
+        if not create.stored:
+            raise InvalidRequest(
+                "A background response must be stored, or nobody could fetch it.", param="store"
+            )
+        state = request.state
+        recorder = Recorder(Record(state.owner))
+        connection = self._runner.connect(recorder, state.owner, state.request_id)
+        await connection.receive(create)
+
+        async def finish() -> None:
+            await connection.finished()
+            recorder.record.end()
+
+        task = asyncio.create_task(finish())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        await recorder.begun.wait()
+        if recorder.error is not None:
+            raise raised(recorder.error)
+        response = recorder.record.response
+        assert response is not None
+        self._runner.archive.keep_record(response.id, recorder.record)
+        if create.body.stream:
+            return Replay(recorder.record, -1)
+        return json_response(response)
+
+    async def compact(self, request: Request) -> HttpResponse:
+        asked = decode_compact(await read_body(request, self._max_body))
+        body = CreateBody(
+            model=asked.body.model,
+            previous_response_id=asked.body.previous_response_id,
+            instructions=asked.body.instructions,
+            prompt_cache_key=asked.body.prompt_cache_key,
+            store=False,
+        )
+        question = Message(role="user", content=compaction.REQUEST)
+        done = await run_turn(self._runner, CreateResponse(body, (*asked.items, question)), request)
+        if done.status != "completed" or done.usage is None:
+            raise InvalidRequest(
+                "The conversation could not be summarised: the model did not finish. Try again, "
+                "or compact a shorter part.",
+                code="compaction_failed",
+            )
+        summary = "".join(
+            text_of(item.content) for item in done.output if isinstance(item, Message)
+        )
+        return json_response(
+            Compacted(
+                id=new_id("cmpr"),
+                created_at=now(),
+                output=[compaction.pack(summary, new_id)],
+                usage=done.usage,
+            )
+        )
+
+    async def retrieve(self, request: Request) -> HttpResponse:
+        response_id, owner = request.path_params["id"], request.state.owner
+        if request.query_params.get("stream") in ("true", "1"):
+            return self._replay(response_id, owner, request.query_params.get("starting_after"))
+        record = self._runner.archive.record(response_id, owner)
+        running = self._runner.turn(response_id, owner)
+        if running is not None:
+            return json_response(running.response)
+        if record is not None and record.response is not None:
+            return json_response(record.response)
+        turn = await self._runner.archive.turn(response_id, owner)
+        if turn is None:
+            raise _not_found(response_id)
+        return json_response(turn.response)
+
+    def _replay(self, response_id: str, owner: str, after: str | None) -> HttpResponse:
+        record = self._runner.archive.record(response_id, owner)
+        if record is None:
+            raise NotFound(
+                f"No events are kept of response '{response_id}'. They are for responses created "
+                "with background=true, until the server restarts; retrieve it without stream.",
+                code="response_not_found",
+            )
+        if after is not None and not after.isdecimal():
+            raise InvalidRequest("starting_after is a sequence number.", param="starting_after")
+        return Replay(record, int(after) if after is not None else -1)
+
+    async def cancel(self, request: Request) -> HttpResponse:
+        response_id, owner = request.path_params["id"], request.state.owner
+        await self._runner.cancel(response_id, owner)
+        return await self.retrieve(request)
+
+    async def delete(self, request: Request) -> HttpResponse:
+        response_id, owner = request.path_params["id"], request.state.owner
+        await self._runner.cancel(response_id, owner)
+        if not await self._runner.archive.delete(response_id, owner):
+            raise _not_found(response_id)
+        return json_response({"id": response_id, "object": "response.deleted", "deleted": True})
+
+    async def input_items(self, request: Request) -> HttpResponse:
+        response_id, owner = request.path_params["id"], request.state.owner
+        turn = await self._runner.archive.turn(response_id, owner)
+        if turn is None:
+            raise _not_found(response_id)
+        items = msgspec.json.decode(turn.input, type=list[dict[str, Any]])
+        return json_response(_page(items, request))
+
+
+def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:
+    """Cursor pages as OpenAI has them: newest first unless asked otherwise."""
+    query = request.query_params
+    limit = query.get("limit", "20")
+    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
+        raise InvalidRequest("limit is a number from 1 to 100.", param="limit")
+    if query.get("order", "desc") != "asc":
+        items.reverse()
+    if "after" in query:
+        ids = [item["id"] for item in items]
+        if query["after"] not in ids:
+            raise InvalidRequest(f"There is no item '{query['after']}'.", param="after")
+        items = items[ids.index(query["after"]) + 1 :]
+    page = items[: int(limit)]
+    return {
+        "object": "list",
+        "data": page,
+        "first_id": page[0]["id"] if page else None,
+        "last_id": page[-1]["id"] if page else None,
+        "has_more": len(items) > len(page),
+    }
+
+
+def _not_found(response_id: str) -> NotFound:
+    return NotFound(
+        f"Response '{response_id}' is not kept here. It may have been deleted or be too old, or "
+        "it was created with store=false.",
+        code="response_not_found",
+    )

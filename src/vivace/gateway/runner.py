@@ -1,0 +1,363 @@
+"""Carries out what the core decides: starts turns, reads engines, sends events, keeps results.
+
+The way of one turn is ``Connection._run``. Everything before ``created`` may refuse the request;
+everything after ends in exactly one terminal event. A turn that is to be kept is stored before
+its terminal event is sent, so that a client never knows of an answer that a crash could take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from vivace.conversation import compaction
+from vivace.conversation.chain import Link, tools_in
+from vivace.conversation.context import fit, refuse_images
+from vivace.conversation.deltas import Finished, Tokens
+from vivace.conversation.session import (
+    Decision,
+    Fetch,
+    Limits,
+    Say,
+    Session,
+    Start,
+    Stop,
+    StopHow,
+    Ticket,
+)
+from vivace.conversation.turn import Turn, open_response
+from vivace.engines.base import Card, Chat, Engine, Sampling, Work
+from vivace.errors import EngineError, RequestError, StoreError, Unavailable
+from vivace.gateway.archive import Archive
+from vivace.gateway.catalogue import Catalogue
+from vivace.gateway.ids import new_id, now
+from vivace.gateway.metrics import Metrics
+from vivace.protocol.events import ErrorFrame, Event, ResponseEvent
+from vivace.protocol.items import AdditionalTools, Item, Message
+from vivace.protocol.requests import ClientEvent, CreateResponse, TextConfig, Toolbox
+
+__all__ = ["Connection", "Outlet", "Runner"]
+
+log = logging.getLogger("vivace.turns")
+
+
+class Outlet(Protocol):
+    """Where a connection's events go. Waits while the reader is slow."""
+
+    async def send(self, events: Sequence[Event]) -> None: ...
+
+
+class Runner:
+    """What all connections of a process share."""
+
+    def __init__(
+        self, catalogue: Catalogue, archive: Archive, metrics: Metrics, limits: Limits
+    ) -> None:
+        self.catalogue = catalogue
+        self.archive = archive
+        self.metrics = metrics
+        self.limits = limits
+        self.draining = False
+        self._running: dict[str, _Run] = {}
+        self._calm = asyncio.Event()
+        self._calm.set()
+
+    def connect(self, outlet: Outlet, owner: str, request_id: str) -> Connection:
+        return Connection(self, outlet, owner, request_id)
+
+    async def cancel(self, response_id: str, owner: str) -> None:
+        """Stop a turn, if it runs, from outside its connection; returns when it has ended."""
+        run = self._running.get(response_id)
+        if run is not None and run.owner == owner:
+            run.stop("cancel")
+            await run.ended.wait()
+
+    def turn(self, response_id: str, owner: str) -> Turn | None:
+        run = self._running.get(response_id)
+        return run.turn if run is not None and run.owner == owner else None
+
+    def began(self, run: _Run) -> None:
+        self._running[run.turn.id] = run
+        self.metrics.running.labels(run.model).inc()
+        self._calm.clear()
+
+    def ended(self, run: _Run) -> None:
+        del self._running[run.turn.id]
+        run.ended.set()
+        self.metrics.running.labels(run.model).dec()
+        if not self._running:
+            self._calm.set()
+
+    async def drain(self, seconds: float) -> None:
+        """Take no new turns; let running ones finish, and stop those that do not in time."""
+        self.draining = True
+        try:
+            await asyncio.wait_for(self._calm.wait(), seconds)
+        except TimeoutError:
+            for run in list(self._running.values()):
+                run.stop("cancel")
+            await asyncio.wait_for(self._calm.wait(), 5)
+
+
+class _Run:
+    """A turn that an engine is working on."""
+
+    def __init__(self, turn: Turn, model: str, owner: str, task: asyncio.Task[Any]) -> None:
+        self.turn = turn
+        self.model = model
+        self.owner = owner
+        self.ended = asyncio.Event()
+        self.stopping: StopHow | None = None
+        self._task = task
+
+    def stop(self, how: StopHow) -> None:
+        if self.stopping is None and not self.turn.ended:
+            self.stopping = how
+            self._task.cancel()
+
+
+class Connection:
+    """One client: its session, and the tasks that carry out the session's decisions."""
+
+    def __init__(self, runner: Runner, outlet: Outlet, owner: str, request_id: str) -> None:
+        self._runner = runner
+        self._outlet = outlet
+        self._owner = owner
+        self._request_id = request_id
+        self._session = Session(new_id, runner.limits)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._runs: dict[str, _Run] = {}
+
+    @property
+    def idle(self) -> bool:
+        return self._session.idle
+
+    async def receive(self, event: ClientEvent) -> None:
+        if self._runner.draining and isinstance(event, CreateResponse):
+            raise Unavailable("This server is shutting down; connect again.", retry_after=1)
+        await self._act(self._session.receive(event))
+
+    async def finished(self) -> None:
+        """Wait until nothing runs."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self) -> None:
+        """The client is gone."""
+        await self._act(self._session.close())
+        await self.finished()
+
+    # -- decisions --------------------------------------------------------------------------------
+
+    async def _act(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            match decision:
+                case Say():
+                    self._note_refusal(decision.event)
+                    await self._outlet.send((decision.event,))
+                case Start():
+                    self._spawn(self._run(decision.ticket))
+                case Fetch():
+                    self._spawn(self._fetch(decision.ticket, decision.response_id))
+                case Stop():
+                    run = self._runs.get(decision.ticket.id)
+                    if run is not None:
+                        run.stop(decision.how)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _note_refusal(self, event: Event) -> None:
+        if isinstance(event, ErrorFrame):
+            code = event.error.code or "unknown"
+            self._runner.metrics.refused.labels(code).inc()
+            log.info("refused request_id=%s code=%s", self._request_id, code)
+
+    async def _fetch(self, ticket: Ticket, response_id: str) -> None:
+        try:
+            link = await self._runner.archive.link(response_id, self._owner)
+        except StoreError as error:
+            await self._act(self._session.refuse(ticket, Unavailable(str(error), retry_after=1)))
+        else:
+            await self._act(self._session.found(ticket, link))
+
+    # -- one turn ---------------------------------------------------------------------------------
+
+    async def _run(self, ticket: Ticket) -> None:
+        try:
+            engine, card = self._runner.catalogue.find(ticket.request.body.model)
+            work = self._work(ticket, engine, card)
+        except RequestError as error:
+            await self._act(self._session.refuse(ticket, error))
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        response = open_response(ticket.request, ticket.id, card.name, now())
+        run = _Run(Turn(response, new_id, ticket.lane), card.name, self._owner, task)
+        self._runs[ticket.id] = run
+        self._runner.began(run)
+        try:
+            await self._carry(run, ticket, engine, work)
+        finally:
+            del self._runs[ticket.id]
+            self._runner.ended(run)
+
+    async def _carry(self, run: _Run, ticket: Ticket, engine: Engine, work: Work) -> None:
+        started = time.perf_counter()
+        meter = _Meter()
+        try:
+            last = await self._generate(run.turn, engine, work, meter)
+        except EngineError as error:
+            log.warning("failed request_id=%s turn=%s: %s", self._request_id, run.turn.id, error)
+            last = run.turn.fail(error.code, str(error), now())
+        except asyncio.CancelledError:
+            if run.stopping is None:
+                raise
+            asyncio.current_task().uncancel()  # type: ignore[union-attr]
+            end = run.turn.interrupt if run.stopping == "interrupt" else run.turn.cancel
+            last = end(now())
+        link = self._link(ticket, run.turn, meter.tokens)
+        if ticket.request.stored:
+            last = await self._keep(link, run.turn, last)
+        self._measure(run, meter, started)
+        decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
+        await self._outlet.send(last)
+        await self._act(decisions)
+
+    async def _generate(
+        self, turn: Turn, engine: Engine, work: Work, meter: _Meter
+    ) -> list[ResponseEvent]:
+        """Pass on deltas as they come; returns the closing events, which are not sent yet."""
+        outlet = self._outlet
+        await outlet.send(turn.begin())
+        async with aclosing(engine.generate(work)) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, Finished):
+                    meter.tokens = delta.tokens
+                    return turn.feed(delta, now())
+                if meter.first is None:
+                    meter.first = time.perf_counter()
+                await outlet.send(turn.feed(delta, 0))
+        raise EngineError("The engine stopped without finishing its answer.")
+
+    async def _keep(self, link: Link, turn: Turn, last: list[ResponseEvent]) -> list[ResponseEvent]:
+        try:
+            await self._runner.archive.save(link, turn.response, self._owner)
+        except StoreError:
+            # The answer is whole, so the client gets it; what it must not get is a false promise.
+            log.exception("not stored request_id=%s turn=%s", self._request_id, turn.id)
+            unstored = replace(turn.response, store=False)
+            last[-1] = replace(last[-1], response=unstored)
+        return last
+
+    def _work(self, ticket: Ticket, engine: Engine, card: Card) -> Work:
+        """What the engine is asked to do; refuses what it could not."""
+        request, body = ticket.request, ticket.request.body
+        return Work(
+            id=ticket.id,
+            model=card.name,
+            prompt=request.fill or self._chat(ticket, engine, card),
+            sampling=Sampling(
+                temperature=body.temperature,
+                top_p=body.top_p,
+                presence_penalty=body.presence_penalty,
+                frequency_penalty=body.frequency_penalty,
+                max_tokens=body.max_output_tokens,
+                stop=tuple(body.stop or ()),
+                seed=body.seed,
+            ),
+            generate=request.generates,
+            parent_id=body.previous_response_id,
+            owner=self._owner,
+        )
+
+    def _chat(self, ticket: Ticket, engine: Engine, card: Card) -> Chat:
+        request, body = ticket.request, ticket.request.body
+        refuse_images(ticket.input, card.name)
+        toolbox = _all_tools(request.toolbox, (*ticket.past, *ticket.input))
+        items = fit(
+            ticket.past,
+            ticket.input,
+            known=ticket.parent.tokens if ticket.parent else 0,
+            fixed=engine.count(_fixed(body.instructions, toolbox), card.name),
+            limit=card.context,
+            count=lambda some: engine.count(some, card.name),
+            truncate=body.truncation == "auto",
+        )
+        return Chat(
+            items=compaction.expand(items),
+            instructions=body.instructions,
+            toolbox=toolbox,
+            tool_choice=request.tool_choice,
+            parallel_tool_calls=body.parallel_tool_calls is not False,
+            format=(body.text or TextConfig()).format,
+            effort=body.reasoning.effort if body.reasoning else None,
+            prediction=body.prediction,
+        )
+
+    def _link(self, ticket: Ticket, turn: Turn, tokens: Tokens) -> Link:
+        return Link(
+            turn.id,
+            ticket.parent,
+            ticket.input,
+            tuple(turn.response.output),
+            tokens.input + tokens.output,
+        )
+
+    def _measure(self, run: _Run, meter: _Meter, started: float) -> None:
+        metrics, model, tokens = self._runner.metrics, run.model, meter.tokens
+        ended = time.perf_counter()
+        metrics.turns.labels(model, run.turn.status).inc()
+        metrics.duration.labels(model).observe(ended - started)
+        if meter.first is not None:
+            metrics.first_token.labels(model).observe(meter.first - started)
+        for kind, count in (
+            ("input", tokens.input),
+            ("cached", tokens.cached),
+            ("output", tokens.output),
+        ):
+            metrics.tokens.labels(model, kind).inc(count)
+        log.info(
+            "turn request_id=%s turn=%s model=%s status=%s in=%d cached=%d out=%d ms=%.1f",
+            self._request_id,
+            run.turn.id,
+            model,
+            run.turn.status,
+            tokens.input,
+            tokens.cached,
+            tokens.output,
+            (ended - started) * 1000,
+        )
+
+
+class _Meter:
+    """What is learnt of a turn while it runs."""
+
+    __slots__ = ("first", "tokens")
+
+    def __init__(self) -> None:
+        self.first: float | None = None
+        self.tokens = Tokens()
+
+
+def _all_tools(own: Toolbox, items: Sequence[Item]) -> Toolbox:
+    carried = tuple(tools_in(items))
+    return replace(own, tools=(*own.tools, *carried)) if carried else own
+
+
+def _fixed(instructions: str | None, toolbox: Toolbox) -> list[Item]:
+    """Instructions and tools in a form that can be counted."""
+    fixed: list[Item] = []
+    if instructions:
+        fixed.append(Message(role="system", content=instructions))
+    if toolbox.tools:
+        fixed.append(AdditionalTools(tools=list(toolbox.tools)))
+    return fixed

@@ -1,0 +1,148 @@
+"""The WebSocket: one connection, many lanes, as long as the client stays.
+
+Written against ASGI itself, because every token passes here. A send waits while the client's
+buffer is full, which pauses that turn alone; ``watch`` closes a client that stays away too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from starlette.types import Receive, Scope, Send
+
+from vivace.errors import InvalidRequest, RequestError
+from vivace.gateway.runner import Runner
+from vivace.protocol.codec import decode_client_event, encode, error_frame
+from vivace.protocol.events import Event
+
+__all__ = ["WebSocketDoor"]
+
+log = logging.getLogger("vivace.websocket")
+
+_GOING_AWAY = 1001
+_POLICY = 1008
+_TRY_LATER = 1013
+
+
+class _Outlet:
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.gone = False
+        self.waiting_since: float | None = None
+
+    async def send(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if self.gone:
+                return
+            text = encode(event).decode()
+            self.waiting_since = time.monotonic()
+            try:
+                await self._send({"type": "websocket.send", "text": text})
+            except OSError:  # the server's word for a client that left
+                self.gone = True
+            self.waiting_since = None
+
+
+class _Socket:
+    """What the door knows of one open connection."""
+
+    def __init__(self, send: Send) -> None:
+        self.outlet = _Outlet(send)
+        self.opened = time.monotonic()
+        self.task = asyncio.current_task()
+        self._send = send
+
+    async def close(self, code: int, reason: str) -> None:
+        if not self.outlet.gone:
+            self.outlet.gone = True
+            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    def abandon(self) -> None:
+        """For a client that takes nothing, not even a close frame."""
+        self.outlet.gone = True
+        if self.task is not None:
+            self.task.cancel()
+
+
+class WebSocketDoor:
+    """The ASGI application behind ``/v1/responses`` for upgrades."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        max_connections: int,
+        max_seconds: float,
+        slow_reader_seconds: float,
+    ) -> None:
+        self._runner = runner
+        self._max_connections = max_connections
+        self._max_seconds = max_seconds
+        self._slow_reader_seconds = slow_reader_seconds
+        self._sockets: set[_Socket] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        headers = [(b"x-request-id", scope["state"]["request_id"].encode())]
+        await send({"type": "websocket.accept", "headers": headers})
+        socket = _Socket(send)
+        if len(self._sockets) >= self._max_connections or self._runner.draining:
+            await socket.close(_TRY_LATER, "This server takes no more connections now.")
+            return
+        self._sockets.add(socket)
+        self._runner.metrics.connections.inc()
+        try:
+            await self._serve(scope, receive, socket)
+        finally:
+            self._sockets.discard(socket)
+            self._runner.metrics.connections.dec()
+
+    async def _serve(self, scope: Scope, receive: Receive, socket: _Socket) -> None:
+        state = scope["state"]
+        request_id = state["request_id"]
+        connection = self._runner.connect(socket.outlet, state["owner"], request_id)
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                data = message.get("text") or message.get("bytes") or b""
+                try:
+                    if time.monotonic() - socket.opened > self._max_seconds:
+                        raise _too_old(self._max_seconds)
+                    await connection.receive(decode_client_event(data))
+                except RequestError as error:
+                    self._runner.metrics.refused.labels(error.code or "unknown").inc()
+                    await socket.outlet.send((error_frame(error, request_id=request_id),))
+        finally:
+            socket.outlet.gone = True
+            await connection.close()
+
+    async def watch(self) -> None:
+        """Close clients that stopped reading. One look a second serves all connections."""
+        while True:
+            await asyncio.sleep(1)
+            longest = time.monotonic() - self._slow_reader_seconds
+            for socket in list(self._sockets):
+                since = socket.outlet.waiting_since
+                if since is not None and since < longest:
+                    log.info("closed a client that took nothing for too long")
+                    socket.abandon()
+
+    async def close(self) -> None:
+        """Say goodbye to everyone; the server is about to end."""
+        goodbyes = [
+            socket.close(_GOING_AWAY, "This server is shutting down.") for socket in self._sockets
+        ]
+        await asyncio.wait_for(asyncio.gather(*goodbyes, return_exceptions=True), 5)
+
+
+def _too_old(seconds: float) -> RequestError:
+    return InvalidRequest(
+        f"This connection is {round(seconds / 60)} minutes old, which is the limit. Connect "
+        "again and continue a stored response, or send the conversation.",
+        code="websocket_connection_limit_reached",
+    )

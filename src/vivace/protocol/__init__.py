@@ -1,0 +1,1 @@
+"""What crosses the wire: items, requests, events, and the codec between them and bytes."""

@@ -1,0 +1,284 @@
+"""Between bytes and values. Nothing else in Vivace parses or prints the wire's JSON.
+
+What a client sends is read in two steps: the body's own fields are typed at once, while items
+and tools are looked at one by one, because their type decides their shape and may be left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from vivace.errors import InvalidRequest, RequestError
+from vivace.protocol.events import ErrorFrame, ErrorPayload
+from vivace.protocol.items import (
+    AdditionalTools,
+    Compaction,
+    CustomTool,
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    FunctionTool,
+    Item,
+    ItemReference,
+    Message,
+    NamespaceTool,
+    Reasoning,
+    Tool,
+)
+from vivace.protocol.requests import (
+    AllowedTools,
+    ClientEvent,
+    CompactBody,
+    CompactRequest,
+    CreateBody,
+    CreateResponse,
+    Interrupt,
+    NamedTool,
+    Steer,
+    Toolbox,
+    ToolChoice,
+    ToolMode,
+)
+
+__all__ = [
+    "SSE_DONE",
+    "decode",
+    "decode_client_event",
+    "decode_compact",
+    "decode_create",
+    "decode_items",
+    "encode",
+    "error_frame",
+    "error_payload",
+    "finish_create",
+    "sse",
+]
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+"""Any value of the wire as JSON bytes."""
+
+SSE_DONE = b"data: [DONE]\n\n"
+
+
+def sse(name: str, data: bytes) -> bytes:
+    """One server-sent event. JSON has no raw newline in it, so one data line is enough."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
+
+
+def decode(decoder: msgspec.json.Decoder[T], data: bytes | str | Raw, where: str = "") -> T:
+    """Decode, and speak of what is wrong as the client sees it: by the field's name."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise _wrong_type(str(error), where) from None
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(
+            f"The request is not valid JSON: {error}", code="invalid_json"
+        ) from None
+    except RecursionError:
+        raise InvalidRequest(
+            "The request is nested too deeply; no request needs more than a few hundred levels.",
+            code="invalid_json",
+        ) from None
+    except UnicodeDecodeError:
+        raise InvalidRequest("The request is not valid UTF-8.", code="invalid_json") from None
+
+
+def _wrong_type(message: str, where: str) -> InvalidRequest:
+    found = _PATH.search(message)
+    path = found["path"] if found else ""
+    what = message[: found.start()] if found else message
+    param = where + ("." if where and path and not path.startswith("[") else "") + path
+    missing = re.search(r"missing required field `(\w+)`", what)
+    if missing:
+        param = f"{param}.{missing[1]}" if param else missing[1]
+        return InvalidRequest(
+            f"Missing required field '{param}'.", code="missing_required_parameter", param=param
+        )
+    return InvalidRequest(
+        f"Invalid value for '{param}': {what[:1].lower()}{what[1:]}." if param else f"{what}.",
+        code="invalid_type",
+        param=param or None,
+    )
+
+
+class _Head(Struct):
+    type: str | None = None
+    role: str | None = None
+    id: str | None = None
+
+
+_head: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
+_create: msgspec.json.Decoder[CreateBody] = msgspec.json.Decoder(CreateBody)
+_compact: msgspec.json.Decoder[CompactBody] = msgspec.json.Decoder(CompactBody)
+_interrupt: msgspec.json.Decoder[Interrupt] = msgspec.json.Decoder(Interrupt)
+_steer: msgspec.json.Decoder[Steer] = msgspec.json.Decoder(Steer)
+_tool_choice: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+_ITEMS: dict[str, msgspec.json.Decoder[Any]] = {
+    name: msgspec.json.Decoder(kind)
+    for name, kind in {
+        "message": Message,
+        "function_call": FunctionCall,
+        "function_call_output": FunctionCallOutput,
+        "custom_tool_call": CustomToolCall,
+        "custom_tool_call_output": CustomToolCallOutput,
+        "reasoning": Reasoning,
+        "compaction": Compaction,
+        "compaction_summary": Compaction,
+        "item_reference": ItemReference,
+    }.items()
+}
+_TOOLS: dict[str, msgspec.json.Decoder[Any]] = {
+    "function": msgspec.json.Decoder(FunctionTool),
+    "custom": msgspec.json.Decoder(CustomTool),
+    "namespace": msgspec.json.Decoder(NamespaceTool),
+}
+
+
+class _RawTools(Struct):
+    id: str | None = None
+    tools: list[Raw] = []
+
+
+_raw_tools: msgspec.json.Decoder[_RawTools] = msgspec.json.Decoder(_RawTools)
+
+
+def decode_items(raw: str | Sequence[Raw] | None, where: str = "input") -> tuple[Item, ...]:
+    if raw is None:
+        return ()
+    if isinstance(raw, str):
+        return (Message(role="user", content=raw),)
+    return tuple(_decode_item(each, f"{where}[{index}]") for index, each in enumerate(raw))
+
+
+def _decode_item(raw: Raw, where: str) -> Item:
+    head = decode(_head, raw, where)
+    kind = head.type or ("message" if head.role else "item_reference" if head.id else None)
+    if kind == "additional_tools":
+        listed = decode(_raw_tools, raw, where)
+        return AdditionalTools(
+            id=listed.id, tools=list(_decode_tools(listed.tools, f"{where}.tools"))
+        )
+    decoder = _ITEMS.get(kind or "")
+    if decoder is None:
+        raise InvalidRequest(
+            f"Invalid value for '{where}.type': {kind!r} is not an item this server knows "
+            f"({', '.join(_ITEMS)}).",
+            param=f"{where}.type",
+        )
+    # A tagged struct wants its tag; a client that left it out or used an alias means this one.
+    if head.type == kind and kind != "compaction_summary":
+        return decode(decoder, raw, where)  # type: ignore[no-any-return]
+    fields = msgspec.json.decode(raw, type=dict[str, Raw])
+    known = "compaction" if kind == "compaction_summary" else kind
+    return decode(decoder, encode(fields | {"type": known}), where)  # type: ignore[no-any-return]
+
+
+def _decode_tools(raw: Iterable[Raw], where: str) -> Iterable[Tool]:
+    """The tools a model can be offered. Hosted ones (web search …) are the client's hope only."""
+    for index, each in enumerate(raw):
+        here = f"{where}[{index}]"
+        decoder = _TOOLS.get(decode(_head, each, here).type or "")
+        if decoder is not None:
+            yield decode(decoder, each, here)
+
+
+def decode_toolbox(raw: Sequence[Raw] | None, where: str = "tools") -> Toolbox:
+    if not raw:
+        return Toolbox()
+    tools = tuple(_decode_tools(raw, where))
+    if len(tools) == len(raw):
+        return Toolbox(tools, Raw(encode(tools)))
+    # Keep what we don't know as it came, so that the echo is the client's own list.
+    known = iter(tools)
+    echo = [next(known) if decode(_head, each).type in _TOOLS else each for each in raw]
+    return Toolbox(tools, Raw(encode(echo)))
+
+
+def decode_tool_choice(raw: Raw) -> ToolChoice:
+    value = decode(_tool_choice, raw)
+    if value is None:
+        return "auto"
+    try:
+        # msgspec takes one untagged struct per union, so the type picks the form by hand.
+        if not isinstance(value, dict):
+            mode: ToolMode = msgspec.convert(value, ToolMode)
+            return mode
+        if value.get("type") == "allowed_tools":
+            return msgspec.convert(value, AllowedTools)
+        return msgspec.convert(value, NamedTool)
+    except msgspec.ValidationError as error:
+        raise _wrong_type(str(error), "tool_choice") from None
+
+
+def decode_create(data: bytes | str) -> CreateResponse:
+    return finish_create(decode(_create, data))
+
+
+def finish_create(body: CreateBody) -> CreateResponse:
+    return CreateResponse(
+        body,
+        decode_items(body.input),
+        decode_toolbox(body.tools),
+        decode_tool_choice(body.tool_choice),
+    )
+
+
+def decode_compact(data: bytes) -> CompactRequest:
+    body = decode(_compact, data)
+    return CompactRequest(body, decode_items(body.input))
+
+
+def decode_client_event(data: bytes | str) -> ClientEvent:
+    """One WebSocket message."""
+    match decode(_head, data).type:
+        case "response.create":
+            return decode_create(data)
+        case "response.interrupt":
+            return decode(_interrupt, data)
+        case "response.steer":
+            return decode(_steer, data)
+        case unknown:
+            raise InvalidRequest(
+                f"Invalid value for 'type': {unknown!r} is not a client event "
+                "(response.create, response.steer, response.interrupt).",
+                param="type",
+            )
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+def error_payload(error: RequestError, request_id: str | None = None) -> ErrorPayload:
+    return ErrorPayload(
+        type=error.type,
+        code=error.code,
+        message=error.message,
+        param=error.param,
+        request_id=request_id or msgspec.UNSET,
+    )
+
+
+def error_frame(
+    error: RequestError, stream_id: str | None = None, request_id: str | None = None
+) -> ErrorFrame:
+    return ErrorFrame(
+        status=error.status,
+        error=error_payload(error, request_id),
+        stream_id=stream_id or msgspec.UNSET,
+    )

@@ -1,0 +1,267 @@
+"""What the server says: the response object, and the events that tell of its making."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from vivace.protocol.items import Item, Part
+from vivace.protocol.requests import ReasoningConfig, TextConfig, ToolChoice
+
+__all__ = [
+    "Compacted",
+    "ContentPartAdded",
+    "ContentPartDone",
+    "CustomInputDelta",
+    "CustomInputDone",
+    "ErrorFrame",
+    "ErrorPayload",
+    "Event",
+    "FunctionArgumentsDelta",
+    "FunctionArgumentsDone",
+    "IncompleteDetails",
+    "InputTokensDetails",
+    "InterruptAccepted",
+    "OutputItemAdded",
+    "OutputItemDone",
+    "OutputItemInterrupted",
+    "OutputTextDelta",
+    "OutputTextDone",
+    "OutputTokensDetails",
+    "ReasoningTextDelta",
+    "ReasoningTextDone",
+    "Response",
+    "ResponseCompleted",
+    "ResponseCreated",
+    "ResponseEvent",
+    "ResponseFailed",
+    "ResponseInProgress",
+    "ResponseIncomplete",
+    "ResponseProblem",
+    "SteerFailed",
+    "SteerReceipt",
+    "Usage",
+]
+
+
+# -- the response object --------------------------------------------------------------------------
+
+
+class InputTokensDetails(Struct, frozen=True):
+    cached_tokens: int = 0
+
+
+class OutputTokensDetails(Struct, frozen=True):
+    reasoning_tokens: int = 0
+
+
+class Usage(Struct, frozen=True):
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    input_tokens_details: InputTokensDetails = field(default_factory=InputTokensDetails)
+    output_tokens_details: OutputTokensDetails = field(default_factory=OutputTokensDetails)
+
+
+class IncompleteDetails(Struct, frozen=True):
+    reason: str
+
+
+class ResponseProblem(Struct, frozen=True):
+    """Why a response failed."""
+
+    code: str
+    message: str
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """Every field is required on the wire, so none is ever left out."""
+
+    id: str
+    object: str = "response"
+    created_at: int
+    completed_at: int | None = None
+    status: str
+    incomplete_details: IncompleteDetails | None = None
+    model: str
+    previous_response_id: str | None = None
+    instructions: str | None = None
+    output: list[Item] = []
+    error: ResponseProblem | None = None
+    tools: Raw = Raw(b"[]")
+    tool_choice: ToolChoice = "auto"
+    truncation: str = "disabled"
+    parallel_tool_calls: bool = True
+    text: TextConfig = field(default_factory=TextConfig)
+    top_p: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    top_logprobs: int = 0
+    temperature: float = 1.0
+    reasoning: ReasoningConfig | None = None
+    usage: Usage | None = None
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    store: bool = True
+    background: bool = False
+    service_tier: str = "default"
+    metadata: dict[str, str] = {}
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+
+
+class Compacted(Struct, frozen=True, kw_only=True):
+    """What ``POST /v1/responses/compact`` returns: a window that starts a new chain."""
+
+    id: str
+    object: str = "response.compaction"
+    created_at: int
+    output: list[Item]
+    usage: Usage
+
+
+# -- events of one response -----------------------------------------------------------------------
+
+
+class ResponseEvent(Struct, frozen=True, kw_only=True):
+    """Numbered from 0 without a gap within one response; a named lane's carry its name."""
+
+    sequence_number: int
+    stream_id: str | UnsetType = UNSET
+
+
+class _WithResponse(ResponseEvent, frozen=True, kw_only=True):
+    response: Response
+
+
+class ResponseCreated(_WithResponse, frozen=True, tag="response.created"):
+    pass
+
+
+class ResponseInProgress(_WithResponse, frozen=True, tag="response.in_progress"):
+    pass
+
+
+class ResponseCompleted(_WithResponse, frozen=True, tag="response.completed"):
+    pass
+
+
+class ResponseIncomplete(_WithResponse, frozen=True, tag="response.incomplete"):
+    pass
+
+
+class ResponseFailed(_WithResponse, frozen=True, tag="response.failed"):
+    pass
+
+
+class OutputItemAdded(ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.added"):
+    output_index: int
+    item: Item
+
+
+class OutputItemDone(ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.done"):
+    output_index: int
+    item: Item
+
+
+class OutputItemInterrupted(
+    ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.interrupted"
+):
+    response_id: str
+    item_id: str
+    output_index: int
+
+
+class _OfItem(ResponseEvent, frozen=True, kw_only=True):
+    item_id: str
+    output_index: int
+
+
+class _OfPart(_OfItem, frozen=True, kw_only=True):
+    content_index: int = 0
+
+
+class ContentPartAdded(_OfPart, frozen=True, kw_only=True, tag="response.content_part.added"):
+    part: Part
+
+
+class ContentPartDone(_OfPart, frozen=True, kw_only=True, tag="response.content_part.done"):
+    part: Part
+
+
+class OutputTextDelta(_OfPart, frozen=True, kw_only=True, tag="response.output_text.delta"):
+    delta: str
+    logprobs: list[Any] = []
+
+
+class OutputTextDone(_OfPart, frozen=True, kw_only=True, tag="response.output_text.done"):
+    text: str
+    logprobs: list[Any] = []
+
+
+class ReasoningTextDelta(_OfPart, frozen=True, kw_only=True, tag="response.reasoning_text.delta"):
+    delta: str
+
+
+class ReasoningTextDone(_OfPart, frozen=True, kw_only=True, tag="response.reasoning_text.done"):
+    text: str
+
+
+class FunctionArgumentsDelta(
+    _OfItem, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"
+):
+    delta: str
+
+
+class FunctionArgumentsDone(
+    _OfItem, frozen=True, kw_only=True, tag="response.function_call_arguments.done"
+):
+    name: str
+    arguments: str
+
+
+class CustomInputDelta(
+    _OfItem, frozen=True, kw_only=True, tag="response.custom_tool_call_input.delta"
+):
+    delta: str
+
+
+class CustomInputDone(
+    _OfItem, frozen=True, kw_only=True, tag="response.custom_tool_call_input.done"
+):
+    input: str
+
+
+# -- receipts and errors, which belong to no response's numbering ----------------------------------
+
+
+class ErrorPayload(Struct, frozen=True, kw_only=True):
+    type: str
+    code: str | None
+    message: str
+    param: str | None = None
+    request_id: str | UnsetType = UNSET
+
+
+class ErrorFrame(Struct, frozen=True, kw_only=True, tag="error"):
+    status: int
+    error: ErrorPayload
+    stream_id: str | UnsetType = UNSET
+
+
+class InterruptAccepted(Struct, frozen=True, kw_only=True, tag="response.interrupt.accepted"):
+    response_id: str
+
+
+class SteerReceipt(Struct, frozen=True, kw_only=True):
+    previous_response_id: str
+    input: Raw
+
+
+class SteerFailed(Struct, frozen=True, kw_only=True, tag="response.steer.failed"):
+    error: ErrorPayload
+    steer: SteerReceipt
+
+
+Event = ResponseEvent | ErrorFrame | InterruptAccepted | SteerFailed

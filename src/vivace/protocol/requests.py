@@ -1,0 +1,213 @@
+"""What a client may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+
+from vivace.protocol.items import CustomTool, FunctionTool, Item, NamespaceTool, Part, Tool
+
+__all__ = [
+    "AllowedTools",
+    "ClientEvent",
+    "CompactBody",
+    "CompactRequest",
+    "CreateBody",
+    "CreateResponse",
+    "Fill",
+    "Interrupt",
+    "JsonObjectFormat",
+    "JsonSchemaFormat",
+    "NamedTool",
+    "Prediction",
+    "ReasoningConfig",
+    "Steer",
+    "TextConfig",
+    "TextFormat",
+    "ToolChoice",
+    "ToolMode",
+    "Toolbox",
+]
+
+Probability = Annotated[float, Meta(ge=0, le=1)]
+Temperature = Annotated[float, Meta(ge=0, le=2)]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class PlainFormat(Struct, frozen=True, tag="text"):
+    pass
+
+
+class JsonObjectFormat(Struct, frozen=True, tag="json_object"):
+    pass
+
+
+class JsonSchemaFormat(Struct, frozen=True, kw_only=True, tag="json_schema"):
+    name: str
+    description: str | None = None
+    schema: dict[str, Any] | None = None
+    strict: bool | None = False
+
+
+TextFormat = PlainFormat | JsonObjectFormat | JsonSchemaFormat
+
+
+class TextConfig(Struct, frozen=True):
+    format: TextFormat = field(default_factory=PlainFormat)
+    verbosity: str | UnsetType | None = UNSET
+
+
+class ReasoningConfig(Struct, frozen=True):
+    effort: str | None = None
+    summary: str | None = None
+
+
+ToolMode = Literal["none", "auto", "required"]
+
+
+class NamedTool(Struct, frozen=True):
+    """One tool by name, as ``tool_choice`` or in a list of allowed ones."""
+
+    type: Literal["function", "custom"]
+    name: str
+
+
+class AllowedTools(Struct, frozen=True, kw_only=True):
+    type: Literal["allowed_tools"] = "allowed_tools"
+    tools: list[NamedTool]
+    mode: ToolMode = "auto"
+
+
+ToolChoice = ToolMode | NamedTool | AllowedTools
+
+
+class Prediction(Struct, frozen=True):
+    """Text the answer is likely to repeat; shaped as Chat Completions' predicted output."""
+
+    content: str | list[Part]
+    type: Literal["content"] = "content"
+
+
+class CacheOptions(Struct, frozen=True):
+    prewarm: bool | None = None
+
+
+class StreamOptions(Struct, frozen=True):
+    include_obfuscation: bool | None = None
+    include_usage: bool | None = None
+
+
+class CreateBody(Struct, frozen=True, kw_only=True):
+    """The body of a create request, all but the parts that need a second look.
+
+    ``input``, ``tools`` and ``tool_choice`` stay raw here: clients leave out an item's type, and
+    newer ones send tools we have never heard of, which a typed union would refuse.
+    """
+
+    model: str | None = None
+    input: str | list[Raw] | None = None
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    tools: list[Raw] | None = None
+    tool_choice: Raw = Raw(b"null")
+    parallel_tool_calls: bool | None = None
+    max_tool_calls: Count | None = None
+    text: TextConfig | None = None
+    reasoning: ReasoningConfig | None = None
+    temperature: Temperature | None = None
+    top_p: Probability | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    max_output_tokens: Count | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    store: bool | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    background: bool | None = None
+    include: list[str] | None = None
+    metadata: dict[str, str] | None = None
+    service_tier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: CacheOptions | None = None
+    safety_identifier: str | None = None
+    # Of the WebSocket only: which lane, and whether to generate or only to warm the cache.
+    stream_id: str | None = None
+    generate: bool | None = None
+    # Ours.
+    prediction: Prediction | None = None
+    stop: list[str] | None = None
+    seed: int | None = None
+
+
+class Toolbox(Struct, frozen=True):
+    """The tools of a request: those the model may call, and the whole list as it is echoed."""
+
+    tools: tuple[Tool, ...] = ()
+    echo: Raw = Raw(b"[]")
+
+    def flat(self) -> Iterator[tuple[str | None, FunctionTool | CustomTool]]:
+        """Every callable tool with the namespace it stands in."""
+        for tool in self.tools:
+            if isinstance(tool, NamespaceTool):
+                for inner in tool.tools:
+                    yield tool.name, inner
+            else:
+                yield None, tool
+
+
+class Fill(Struct, frozen=True, kw_only=True):
+    """Plain text to be continued, or a gap to be filled when there is a suffix."""
+
+    prefix: str
+    suffix: str | None = None
+
+
+class CreateResponse(Struct, frozen=True):
+    """``response.create``: one turn is asked for. The HTTP body means the same."""
+
+    body: CreateBody
+    items: tuple[Item, ...] = ()
+    toolbox: Toolbox = field(default_factory=Toolbox)
+    tool_choice: ToolChoice = "auto"
+    fill: Fill | None = None
+    """Set when the request is for a completion of plain text, not for an answer."""
+
+    @property
+    def generates(self) -> bool:
+        """False for a warm-up, which fills the cache and answers nothing."""
+        options = self.body.prompt_cache_options
+        return self.body.generate is not False and not (options and options.prewarm)
+
+    @property
+    def stored(self) -> bool:
+        return self.body.store is not False
+
+
+class Interrupt(Struct, frozen=True, kw_only=True):
+    response_id: str
+    mode: Literal["discard_partial_items"] | None = None
+
+
+class Steer(Struct, frozen=True, kw_only=True):
+    previous_response_id: str
+    input: Raw
+
+
+ClientEvent = CreateResponse | Interrupt | Steer
+
+
+class CompactBody(Struct, frozen=True, kw_only=True):
+    model: str
+    input: str | list[Raw] | None = None
+    previous_response_id: str | None = None
+    instructions: str | None = None
+    prompt_cache_key: str | None = None
+
+
+class CompactRequest(Struct, frozen=True):
+    body: CompactBody
+    items: tuple[Item, ...]

@@ -1,0 +1,1 @@
+"""Turns that must outlive the process."""

@@ -1,0 +1,1 @@
+"""What tests share: a running gateway, a witness of what it says, and clients."""

@@ -1,0 +1,94 @@
+"""A gateway on a real port, in a thread of the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+import msgspec
+import uvicorn
+
+from tests.support.witness import Witness
+from vivace.config import Config
+from vivace.engines.scripted import Reply, ScriptedEngine
+from vivace.gateway.app import Gateway, uvicorn_config
+
+MODEL = "local-model"
+
+
+def configuration(**changes: Any) -> Config:
+    """A complete configuration with a scripted engine; tables given by name replace defaults."""
+    engine = {"name": "scripted", "kind": "scripted", "model": MODEL, "rate": 2000}
+    raw: dict[str, Any] = {
+        "version": 1,
+        "server": {"port": 0},
+        "store": {"path": ":memory:"},
+        "engines": [engine | changes.pop("engine", {})],
+    }
+    return msgspec.convert(raw | changes, Config)
+
+
+class RunningGateway:
+    """``with RunningGateway(...) as gateway``: listens at ``gateway.url`` until the block ends."""
+
+    def __init__(
+        self,
+        replies: Sequence[Reply] = (),
+        *,
+        base: Path | None = None,
+        config: Config | None = None,
+        port: int = 0,
+    ) -> None:
+        self._config = config or configuration()
+        self.gateway = Gateway(self._config, base or Path.cwd())
+        self.witness = Witness(self.gateway.app)
+        engine = self.gateway.catalogue.engines[0]
+        assert isinstance(engine, ScriptedEngine)
+        self.engine = engine
+        self.engine.play(replies)
+        settings = uvicorn_config(self.gateway, self._config)
+        settings.app = self.witness
+        settings.port = port
+        self._server = uvicorn.Server(settings)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()))
+
+    @property
+    def port(self) -> int:
+        return int(self._server.servers[0].sockets[0].getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def http(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url.removesuffix("/v1"), timeout=30)
+
+    def start(self) -> RunningGateway:
+        self._thread.start()
+        while not self._server.started:
+            if not self._thread.is_alive():
+                raise RuntimeError("the gateway did not start")
+        return self
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(20)
+
+    def __enter__(self) -> RunningGateway:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if error is None:
+            assert self.witness.problems == []
