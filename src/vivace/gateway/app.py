@@ -8,6 +8,7 @@ import gc
 import logging
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -40,6 +41,9 @@ from vivace.gateway.websocket import WebSocketDoor
 from vivace.store.sqlite import SqliteStore
 
 __all__ = ["Gateway", "serve"]
+
+if sys.platform != "win32":
+    import resource
 
 log = logging.getLogger("vivace")
 
@@ -225,6 +229,7 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
 
 def serve(config: Config, base: Path) -> None:
     """Listen until told to stop."""
+    _raise_file_limit()
     gateway = Gateway(config, base)
     listener = _listen(config)
     host, port = listener.getsockname()[:2]
@@ -233,6 +238,14 @@ def serve(config: Config, base: Path) -> None:
     log.info("listening on http://%s:%d/v1 for %s; models: %s", host, port, open_to, models)
     server = Server(uvicorn_config(gateway, config), gateway)
     server.run(sockets=[listener])
+
+
+def _raise_file_limit() -> None:
+    """Each connection is an open file; the usual limit of 1,024 is for programs with few."""
+    if sys.platform != "win32":
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(ValueError, OSError):  # macOS says unlimited and means less
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _listen(config: Config) -> socket.socket:

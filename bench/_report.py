@@ -1,0 +1,88 @@
+"""What every benchmark says of itself: the machine, the versions, the samples, and the verdict."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """The smallest sample that at least this share of all samples does not exceed."""
+    ordered = sorted(samples)
+    return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered) + 0.5) - 1))]
+
+
+def machine() -> str:
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return f"{os.cpu_count()} x {model}, {platform.system()} {platform.release()}"
+
+
+@dataclass
+class Report:
+    """Collects figures, prints them as they come, and ends with the goals that were missed."""
+
+    name: str
+    check: bool
+    path: Path | None
+    figures: dict[str, Any] = field(default_factory=dict)
+    missed: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_arguments(
+        cls, name: str, description: str, *packages: str, **options: Any
+    ) -> tuple[Report, argparse.Namespace]:
+        """``options`` are further command-line options: name=(default, help)."""
+        parser = argparse.ArgumentParser(prog=f"scripts/bench {name}", description=description)
+        parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
+        parser.add_argument("--json", type=Path, help="write the figures to this file")
+        for option, (default, text) in options.items():
+            flag = f"--{option.replace('_', '-')}"
+            parser.add_argument(
+                flag, type=type(default), default=default, help=f"{text} [{default}]"
+            )
+        arguments = parser.parse_args()
+        report = cls(name, arguments.check, arguments.json)
+        versions = {"python": platform.python_version()}
+        versions |= {package: version(package) for package in ("vivace", *packages)}
+        print(f"{name}: {description}")
+        report.say("machine", machine())
+        report.say("versions", ", ".join(f"{key} {value}" for key, value in versions.items()))
+        return report, arguments
+
+    def say(self, name: str, value: Any, unit: str = "") -> None:
+        self.figures[name] = value
+        shown = f"{value:,.3g}" if isinstance(value, float) else f"{value}"
+        print(f"  {name:<44} {shown}{' ' + unit if unit else ''}", flush=True)
+
+    def spread(self, name: str, samples: Sequence[float], unit: str, scale: float = 1.0) -> None:
+        """p50, p90 and p99 of samples, with their number."""
+        values = {f"p{share}": percentile(samples, share / 100) * scale for share in (50, 90, 99)}
+        self.figures[name] = {**values, "n": len(samples), "unit": unit}
+        shown = "  ".join(f"{key} {value:,.2f}" for key, value in values.items())
+        print(f"  {name:<44} {shown} {unit}  (n={len(samples)})", flush=True)
+
+    def goal(self, what: str, *, met: bool, measured: str) -> None:
+        self.figures.setdefault("goals", {})[what] = {"met": met, "measured": measured}
+        print(f"  {'met   ' if met else 'MISSED'} {what}: {measured}", flush=True)
+        if not met:
+            self.missed.append(what)
+
+    def end(self) -> None:
+        if self.path is not None:
+            self.path.write_text(json.dumps(self.figures, indent=2) + "\n")
+        if self.check and self.missed:
+            sys.exit(1)

@@ -1,0 +1,50 @@
+"""A ``vivace serve`` of its own for a benchmark, in its own process."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def served(config: str, **files: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Serve this configuration (``{port}`` is filled in); ``files`` are written beside it.
+
+    Yields the port and the process. Names of files have their dots as underscores.
+    """
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name.replace("_", ".")).write_text(text)
+        path = Path(folder) / "vivace.toml"
+        path.write_text(config.format(port=port))
+        command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(path)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            try:
+                _wait_until_ready(port, process)
+                yield port, process
+            finally:
+                process.terminate()
+
+
+def _wait_until_ready(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz"):
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError("vivace serve did not become ready")
