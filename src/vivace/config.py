@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -25,6 +26,8 @@ __all__ = [
     "EngineConfig",
     "KeyConfig",
     "LimitsConfig",
+    "LlamaCppConfig",
+    "OpenAIConfig",
     "ScriptedConfig",
     "ServerConfig",
     "StoreConfig",
@@ -86,7 +89,40 @@ class ScriptedConfig(
     prefill_rate: Annotated[float, Meta(ge=0)] = 0.0
 
 
-EngineConfig = ScriptedConfig
+class OpenAIConfig(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="openai"
+):
+    """Any OpenAI-compatible endpoint: llama.cpp, vLLM, SGLang, Ollama, or a rented one."""
+
+    name: Name
+    model: Name
+    url: Annotated[str, Meta(pattern=r"^https?://")]
+    """Up to and including ``/v1``."""
+    upstream_model: str | None = None
+    """The model's name there, if it is another than ``model``."""
+    key_env: str | None = None
+    """The environment variable that holds the endpoint's key."""
+    context: Positive = 8192
+    allow_remote: bool = False
+    """Must be true for an endpoint on another machine: prompts and code go there."""
+
+
+class LlamaCppConfig(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="llamacpp"
+):
+    """A GGUF file, served by llama.cpp, which Vivace starts and watches."""
+
+    name: Name
+    model: Name
+    path: str
+    """The GGUF file, relative to the configuration file."""
+    context: Positive = 8192
+    slots: Positive = 2
+    """How many answers at once; each has the whole context."""
+    gpu_layers: Annotated[int, Meta(ge=0)] = 999
+
+
+EngineConfig = ScriptedConfig | OpenAIConfig | LlamaCppConfig
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,6 +170,7 @@ def check(raw: dict[str, Any], path: Path) -> Config:
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {_explain(str(error))}") from None
     _check_names(config, path)
+    _check_remote(config, path)
     if not config.keys and not is_loopback(config.server.host):
         raise ConfigError(
             f"{path}: server.host is {config.server.host!r}, which others can reach, but there "
@@ -153,6 +190,18 @@ def _check_names(config: Config, path: Path) -> None:
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ConfigError(f"{path}: two {what} {min(twice)!r}; give each its own.")
+
+
+def _check_remote(config: Config, path: Path) -> None:
+    """Nothing leaves this machine unless the person said so beside the engine it goes to."""
+    for engine in config.engines:
+        if isinstance(engine, OpenAIConfig) and not engine.allow_remote:
+            host = urlsplit(engine.url).hostname or ""
+            if not is_loopback(host):
+                raise ConfigError(
+                    f"{path}: engine {engine.name!r} is on {host}, so prompts and code would "
+                    "leave this machine. If that is what you want, set allow_remote = true there."
+                )
 
 
 def _explain(message: str) -> str:
@@ -175,9 +224,12 @@ def _fields_at(place: str) -> list[str]:
         "limits": LimitsConfig,
         "store": StoreConfig,
         "keys": KeyConfig,
-        "engines": ScriptedConfig,
     }
-    return list(tables[re.sub(r"\[.*", "", place)].__struct_fields__)
+    table = re.sub(r"\[.*", "", place)
+    if table == "engines":
+        kinds = (ScriptedConfig, OpenAIConfig, LlamaCppConfig)
+        return sorted({field for kind in kinds for field in kind.__struct_fields__})
+    return list(tables[table].__struct_fields__)
 
 
 def is_loopback(host: str) -> bool:

@@ -2,6 +2,7 @@
 
     VivaceError
     ├── ConfigError              vivace.toml or the environment is wrong; the message says where
+    ├── DownloadError            a file could not be brought; the message says what to do
     ├── RequestError             the client asked for something it cannot have
     │   ├── InvalidRequest       400  malformed, or contradicts the conversation
     │   ├── Unauthorized         401  no key, or one that is not known
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 __all__ = [
     "ConfigError",
+    "DownloadError",
     "EngineDied",
     "EngineError",
     "Forbidden",
@@ -43,6 +45,10 @@ class VivaceError(Exception):
 
 class ConfigError(VivaceError):
     """The configuration cannot be used as it stands."""
+
+
+class DownloadError(VivaceError):
+    """A file could not be brought; the message is for the person and says what to do."""
 
 
 class RequestError(VivaceError):

@@ -13,6 +13,7 @@ import httpx
 import msgspec
 import uvicorn
 
+from tests.support.wire_schema import wire_schema
 from tests.support.witness import Witness
 from vivace.config import Config
 from vivace.engines.scripted import Reply, ScriptedEngine
@@ -44,6 +45,7 @@ class RunningGateway:
         config: Config | None = None,
         port: int = 0,
     ) -> None:
+        wire_schema()  # so that a missing schema skips the test, not the server's thread
         self._config = config or configuration()
         self.gateway = Gateway(self._config, base or Path.cwd())
         self.witness = Witness(self.gateway.app)
@@ -55,7 +57,11 @@ class RunningGateway:
         settings.app = self.witness
         settings.port = port
         self._server = uvicorn.Server(settings)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()))
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    async def _run(self) -> None:
+        async with self.gateway.running():
+            await self._server.serve()
 
     @property
     def port(self) -> int:

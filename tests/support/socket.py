@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -14,10 +17,19 @@ Event = dict[str, Any]
 
 
 class Socket:
-    def __init__(self, url: str, **headers: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        receive_buffer: int | None = None,
+    ) -> None:
+        """A small ``receive_buffer`` makes a client that soon takes no more, once it stops to
+        ``read``."""
         address = url.replace("http", "ws", 1) + "/responses"
+        plug = _plug(url, receive_buffer) if receive_buffer else None
         self.raw: ClientConnection = connect(
-            address, additional_headers=headers, compression=None, max_size=None
+            address, sock=plug, additional_headers=headers, compression=None, max_size=None
         )
 
     def __enter__(self) -> Socket:
@@ -29,7 +41,14 @@ class Socket:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None:  # do not wait for a goodbye when the test has failed already
+            self.vanish()
         self.raw.close()
+
+    def vanish(self) -> None:
+        """Leave without a word, as a client does that crashed."""
+        with contextlib.suppress(OSError):
+            self.raw.socket.shutdown(socket.SHUT_RDWR)
 
     def send(self, **event: Any) -> None:
         self.raw.send(json.dumps(event))
@@ -49,7 +68,25 @@ class Socket:
             if events[-1]["type"] in TERMINAL | {"error"}:
                 return events
 
+    def until_ends(self, count: int, timeout: float = 10) -> list[Event]:
+        """Events up to the end of that many responses, whatever their lanes."""
+        return [event for _ in range(count) for event in self.until_end(timeout)]
+
+    def until(self, kind: str, timeout: float = 10) -> Event:
+        """The next event of this type; those before it are dropped."""
+        while (event := self.read(timeout))["type"] != kind:
+            pass
+        return event
+
     def turn(self, input: Any = None, **body: Any) -> Event:  # noqa: A002
         """One whole turn; returns its last event."""
         self.create(input, **body)
         return self.until_end()[-1]
+
+
+def _plug(url: str, receive_buffer: int) -> socket.socket:
+    plug = socket.socket()
+    plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
+    plug.connect((host, int(port)))
+    return plug

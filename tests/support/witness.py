@@ -47,8 +47,8 @@ class Witness:
         hearing = _Hearing(self, scope)
 
         async def overheard(message: Message) -> None:
+            await send(message)  # first: what was cancelled while it waited was never said
             hearing.hear(message)
-            await send(message)
 
         await self._app(scope, receive, overheard)
 
@@ -73,7 +73,7 @@ class _Hearing:
                 self._status = message["status"]
                 types = [value for name, value in message["headers"] if name == b"content-type"]
                 self._streaming = any(b"event-stream" in value for value in types)
-            case "http.response.body" if self._path.startswith("/v1/responses"):
+            case "http.response.body" if self._speaks():
                 self._body += message.get("body", b"")
                 if self._streaming:
                     *events, self._body = self._body.split(b"\n\n")
@@ -81,6 +81,10 @@ class _Hearing:
                         self._sse(event.decode())
                 elif not message.get("more_body"):
                     self._object(self._body)
+
+    def _speaks(self) -> bool:
+        """Whether the body is of the Responses API; a browser's preflight is not."""
+        return self._path.startswith("/v1/responses") and self._method != "OPTIONS"
 
     def _sse(self, text: str) -> None:
         if text == "data: [DONE]":
@@ -100,7 +104,11 @@ class _Hearing:
         self._witness.problems += problems
 
     def _object(self, body: bytes) -> None:
-        value = json.loads(body)
+        try:
+            value = json.loads(body)
+        except ValueError:
+            self._witness.problems.append(f"not JSON: {body[:80]!r}")
+            return
         if self._status >= 400:
             found = wire_schema().problems(value["error"], "ErrorPayload")
         elif self._path.endswith("/compact"):

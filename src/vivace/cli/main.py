@@ -9,6 +9,9 @@ from pathlib import Path
 import click
 
 from vivace import __version__
+from vivace.cli.ask import ask
+from vivace.cli.connect import connect
+from vivace.cli.up import up
 from vivace.config import load
 from vivace.errors import VivaceError
 from vivace.gateway.app import serve as run_server
@@ -37,6 +40,11 @@ def commands() -> None:
     """
 
 
+commands.add_command(up)
+commands.add_command(ask)
+commands.add_command(connect)
+
+
 @commands.command()
 @_config
 @click.option("--verbose", "-v", is_flag=True, help="Log every connection too.")
@@ -52,7 +60,8 @@ def serve(path: Path, verbose: bool) -> None:
         stream=sys.stderr,
     )
     if not verbose:
-        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        for chatty in ("uvicorn", "httpx2"):
+            logging.getLogger(chatty).setLevel(logging.WARNING)
     run_server(load(path), path.resolve().parent)
 
 

@@ -36,7 +36,7 @@ def unpack(item: Compaction, where: str) -> str:
     content = item.encrypted_content
     try:
         if content.startswith(_MARK):
-            return base64.urlsafe_b64decode(content.removeprefix(_MARK)).decode()
+            return base64.b64decode(content.removeprefix(_MARK), b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         pass
     raise InvalidRequest(

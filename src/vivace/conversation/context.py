@@ -41,7 +41,7 @@ def fit(
     if total < limit:
         return items
     if truncate:
-        kept = _drop_oldest(items, len(past), limit - fixed, count)
+        kept = _drop_oldest(items, len(past), total - limit + 1, count)
         if kept is not None:
             return kept
     raise InvalidRequest(
@@ -53,18 +53,19 @@ def fit(
     )
 
 
-def _drop_oldest(items: list[Item], past: int, room: int, count: Count) -> list[Item] | None:
+def _drop_oldest(items: list[Item], past: int, excess: int, count: Count) -> list[Item] | None:
     """Drop from the oldest on, but never a standing instruction nor anything of this turn.
 
     A call and its output go together: a model that sees half of a pair is misled.
     """
     sizes = [count([item]) for item in items]
-    excess = sum(sizes) - room + 1
     dropped: set[int] = set()
     calls: set[str] = set()
+    answered = {item.call_id for item in items[past:] if isinstance(item, ToolOutput)}
     for index, item in enumerate(items):
         orphaned = isinstance(item, ToolOutput) and item.call_id in calls
-        if orphaned or (excess > 0 and index < past and not _standing(item)):
+        held = isinstance(item, ToolCall) and item.call_id in answered
+        if orphaned or (excess > 0 and index < past and not held and not _standing(item)):
             dropped.add(index)
             excess -= sizes[index]
             if isinstance(item, ToolCall):

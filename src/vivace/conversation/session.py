@@ -172,17 +172,17 @@ class Session:
         """The answer to ``Fetch``."""
         if not self._is_active(ticket):
             return []
+        if self._closed:
+            return self._release(ticket)
         if parent is None:
             return self.refuse(ticket, _parent_not_found(ticket))
-        return self._begin(ticket, parent)
+        return [*self._begin(ticket, parent), *self._advance()]
 
     def refuse(self, ticket: Ticket, error: RequestError) -> list[Decision]:
         """The turn could not begin; the client learns why, and the lane goes on."""
         if not self._is_active(ticket):
             return []
-        frame = error_frame(error, ticket.lane)
-        self._forget_parent(ticket)
-        return [Say(frame), *self._release(ticket)]
+        return [self._turn_away(ticket, error), *self._advance()]
 
     def settle(self, ticket: Ticket, link: Link | None) -> list[Decision]:
         """The turn ended. ``link`` is what the lane remembers; None when it failed."""
@@ -193,6 +193,15 @@ class Session:
         else:
             self._lanes[ticket.lane].latest = link
         return self._release(ticket)
+
+    def forget(self, response_id: str) -> None:
+        """A turn was deleted: nothing that came after it is continued from memory either."""
+        for lane in self._lanes.values():
+            link = lane.latest
+            while link is not None and link.id != response_id:
+                link = link.parent
+            if link is not None:
+                lane.latest = None
 
     def close(self) -> list[Decision]:
         """The connection is gone: end what runs, drop what waits."""
@@ -207,9 +216,17 @@ class Session:
         return self._lanes[ticket.lane].active is ticket
 
     def _release(self, ticket: Ticket) -> list[Decision]:
+        self._free(ticket)
+        return self._advance()
+
+    def _free(self, ticket: Ticket) -> None:
         self._lanes[ticket.lane].active = None
         self._in_flight -= 1
-        return self._advance()
+
+    def _turn_away(self, ticket: Ticket, error: RequestError) -> Say:
+        self._forget_parent(ticket)
+        self._free(ticket)
+        return Say(error_frame(error, ticket.lane))
 
     def _forget_parent(self, ticket: Ticket) -> None:
         """A failed turn evicts its parent from its own lane; a failed fork harms no other lane."""
@@ -224,8 +241,7 @@ class Session:
             if self._in_flight >= self._limits.in_flight:
                 break
             lane = self._lanes[ticket.lane]
-            # A turn refused below may have begun others already.
-            if lane.active is not None or ticket not in self._waiting:
+            if lane.active is not None:
                 continue
             self._waiting.remove(ticket)
             lane.active = ticket
@@ -255,7 +271,7 @@ class Session:
                     param="input",
                 )
         except RequestError as error:
-            return self.refuse(ticket, error)
+            return [self._turn_away(ticket, error)]
         ticket.input = tuple(_admit_all(fresh, self._new_id))
         ticket.running = True
         return [Start(ticket)]

@@ -12,6 +12,7 @@ The cost of a step, in seconds::
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -43,7 +44,19 @@ from vivace.protocol.items import (
     text_of,
 )
 
-__all__ = ["Act", "Call", "Capacity", "Die", "Fail", "Reply", "Say", "Script", "ScriptedEngine"]
+__all__ = [
+    "Act",
+    "Call",
+    "Capacity",
+    "Die",
+    "Fail",
+    "Reply",
+    "Say",
+    "Script",
+    "ScriptedEngine",
+    "Stall",
+    "Think",
+]
 
 
 # -- scripts --------------------------------------------------------------------------------------
@@ -81,12 +94,18 @@ class Die(Struct, frozen=True, tag_field="do", tag="die"):
 Act = Say | Think | Call | Stall | Fail | Die
 
 
-class Reply(Struct, frozen=True, kw_only=True):
+class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Played for a prompt whose newest text matches ``when`` (a regular expression)."""
 
     when: str = ""
     after: Literal["anything", "message", "tool"] = "anything"
     then: tuple[Act, ...]
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.when)
+        except re.error as error:
+            raise ValueError(f"'when' is not a regular expression: {error}") from None
 
 
 class Script(Struct, frozen=True):
@@ -104,7 +123,7 @@ class Script(Struct, frozen=True):
             return msgspec.toml.decode(path.read_bytes(), type=cls)
         except OSError as error:
             raise ConfigError(f"The script {path} cannot be read: {error.strerror}.") from error
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ConfigError(f"The script {path} is not valid: {error}.") from error
 
     def reply_to(self, work: Work) -> tuple[Act, ...]:
@@ -176,6 +195,7 @@ class Capacity(Struct, frozen=True, kw_only=True):
     """How many prompt tokens the prefix cache holds."""
 
 
+_Growing = TextDelta | ReasoningDelta | CallText
 _BEHIND = 64
 """A reader that is this many deltas behind gets them joined rather than queued."""
 
@@ -250,22 +270,25 @@ class ScriptedEngine:
         while self._requests:
             # Steps follow a timetable, so that late wake-ups (timers have whole milliseconds)
             # are made up for and the rate holds on average.
-            due = max(due + self._cost_of_step(), loop.time() - 0.05)
+            batch = list(self._requests)
+            due = max(due + self._cost_of(batch), loop.time() - 0.05)
             await asyncio.sleep(max(0.0, due - loop.time()))
-            self._step(loop.time())
+            self._step(batch, loop.time())
 
-    def _cost_of_step(self) -> float:
+    def _cost_of(self, requests: Sequence[_Request]) -> float:
         capacity = self._capacity
-        batch = sum(1 for request in self._requests if not request.unread)
-        reading = min(capacity.prefill_chunk, sum(request.unread for request in self._requests))
+        batch = sum(1 for request in requests if not request.unread)
+        reading = min(capacity.prefill_chunk, sum(request.unread for request in requests))
         cost = (1 + capacity.growth * (batch - 1)) / capacity.rate if batch else 0.0
         if capacity.prefill_rate:
             cost += reading / capacity.prefill_rate
         return cost
 
-    def _step(self, now: float) -> None:
+    def _step(self, batch: Sequence[_Request], now: float) -> None:
         budget = self._capacity.prefill_chunk
-        for request in list(self._requests):
+        for request in batch:
+            if request not in self._requests:
+                continue  # aborted, or the engine died in this step
             if request.unread:
                 read = min(budget, request.unread)
                 request.unread -= read
@@ -302,11 +325,15 @@ class _Request:
         self._limit = work.sampling.max_tokens
         self._plan = self._play(acts) if work.generate else iter(())
         self._ready: deque[Delta] = deque()
+        self._late: list[Delta] = []
         self._error: EngineError | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     async def next(self) -> Delta:
         while not self._ready:
+            if self._late:
+                self._catch_up()
+                break
             if self._error is not None:
                 raise self._error
             self._waiter = asyncio.get_running_loop().create_future()
@@ -341,13 +368,21 @@ class _Request:
         return finished
 
     def _put(self, delta: Delta) -> None:
-        if len(self._ready) >= _BEHIND:
-            last = self._ready[-1]
-            if isinstance(delta, TextDelta) and isinstance(last, TextDelta):
-                self._ready[-1] = TextDelta(last.text + delta.text)
-                return
+        if self._late or len(self._ready) >= _BEHIND:
+            self._late.append(delta)
+            return
         self._ready.append(delta)
         self._wake()
+
+    def _catch_up(self) -> None:
+        """Join what the reader missed: neighbours of one kind become one delta."""
+        for kind, group in itertools.groupby(self._late, type):
+            if issubclass(kind, _Growing):
+                texts = (each.text for each in group if isinstance(each, _Growing))
+                self._ready.append(kind("".join(texts)))
+            else:
+                self._ready.extend(group)
+        self._late.clear()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

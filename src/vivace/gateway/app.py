@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -22,9 +25,12 @@ from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from vivace.config import Config, EngineConfig, is_loopback
+from vivace import models
+from vivace.config import Config, EngineConfig, LlamaCppConfig, OpenAIConfig, is_loopback
 from vivace.conversation.session import Limits
 from vivace.engines.base import Card, Engine
+from vivace.engines.llamacpp import LlamaCppEngine, accelerators
+from vivace.engines.openai import OpenAIEngine
 from vivace.engines.scripted import Capacity, Script, ScriptedEngine
 from vivace.errors import ConfigError
 from vivace.gateway.archive import Archive
@@ -32,29 +38,69 @@ from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
 from vivace.gateway.front import Front
-from vivace.gateway.http import json_response
+from vivace.gateway.http import json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import now
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
+from vivace.gateway.transport import DroppableWebSocket
 from vivace.gateway.websocket import WebSocketDoor
+from vivace.models import Fim
 from vivace.store.sqlite import SqliteStore
 
-__all__ = ["Gateway", "serve"]
+__all__ = ["Gateway", "accelerators", "serve"]
 
 if sys.platform != "win32":
     import resource
 
 log = logging.getLogger("vivace")
 
+Ready = Callable[[], Coroutine[Any, Any, None]]
+
 _MEGABYTE = 1_000_000
 _PRUNE_EVERY = 600.0
 
 
 def build_engine(config: EngineConfig, base: Path) -> Engine:
+    card = Card(config.model, config.context)
+    match config:
+        case OpenAIConfig():
+            return OpenAIEngine(
+                config.name,
+                card,
+                config.url,
+                upstream=config.upstream_model,
+                key=_key(config),
+                fim=_fim(config.upstream_model or config.model),
+            )
+        case LlamaCppConfig():
+            return LlamaCppEngine(
+                config.name,
+                card,
+                base / config.path,
+                fim=_fim(config.model) or _fim(config.path),
+                slots=config.slots,
+                gpu_layers=config.gpu_layers,
+            )
     script = Script.load(base / config.script) if config.script else Script()
     capacity = Capacity(rate=config.rate, growth=config.growth, prefill_rate=config.prefill_rate)
-    return ScriptedEngine(config.name, [Card(config.model, config.context)], script, capacity)
+    return ScriptedEngine(config.name, [card], script, capacity)
+
+
+def _fim(model: str) -> Fim | None:
+    known = models.find(model)
+    return known.fim if known is not None else None
+
+
+def _key(config: OpenAIConfig) -> str | None:
+    if config.key_env is None:
+        return None
+    key = os.environ.get(config.key_env)
+    if not key:
+        raise ConfigError(
+            f"Engine {config.name!r} takes its key from ${config.key_env}, which is not set."
+        )
+    return key
 
 
 class Gateway:
@@ -94,7 +140,7 @@ class Gateway:
             *ResponsesApi(self.runner, max_body).routes(),
             *ChatApi(self.runner, max_body).routes(),
             Route("/v1/models", self._models),
-            Route("/v1/models/{name:path}", self._model),
+            Route("/v1/models/{name:path}", speaks_errors(self._model)),
             Route("/healthz", self._healthz),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
@@ -106,25 +152,30 @@ class Gateway:
             )
         ]
         app = Starlette(
-            routes=routes, middleware=middleware if origins else [], lifespan=self._lifespan
+            routes=routes,
+            middleware=middleware if origins else [],
+            exception_handlers={HTTPException: wrong_address},
         )
         return Front(app, {"/v1/responses": self.door}, Keys(config.keys), origins)
 
     @contextlib.asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        for engine in self.catalogue.engines:
-            await engine.start()
+    async def running(self) -> AsyncIterator[None]:
+        """Engines are ready inside the block and gone after it."""
+        started: list[Engine] = []
         watchers = [asyncio.create_task(self.door.watch()), asyncio.create_task(self._prune())]
         # What exists now lives as long as the process; a collector that never looks at it again
         # has less to do in the middle of somebody's answer.
         gc.collect()
         gc.freeze()
         try:
+            for engine in self.catalogue.engines:
+                started.append(engine)
+                await engine.start()
             yield
         finally:
             for watcher in watchers:
                 watcher.cancel()
-            for engine in self.catalogue.engines:
+            for engine in started:
                 await engine.stop()
             await self.archive.close()
 
@@ -155,10 +206,8 @@ class Gateway:
         return json_response({"object": "list", "data": cards})
 
     async def _model(self, request: Request) -> HttpResponse:
-        for card in self.catalogue.cards:
-            if card.name == request.path_params["name"]:
-                return json_response(self._describe(card))
-        return PlainTextResponse("No such model.\n", 404)
+        _, card = self.catalogue.find(request.path_params["name"])
+        return json_response(self._describe(card))
 
     async def _healthz(self, request: Request) -> HttpResponse:
         return PlainTextResponse("ok\n")
@@ -180,10 +229,17 @@ class Gateway:
 class Server(uvicorn.Server):
     """uvicorn, but SIGTERM lets running turns finish first."""
 
-    def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, ready: Ready | None) -> None:
         super().__init__(config)
         self._gateway = gateway
+        self._ready = ready
+        self._greeting: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._ready is not None:
+            self._greeting = asyncio.create_task(self._ready())
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -213,7 +269,7 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         gateway.app,
         host=config.server.host,
         port=config.server.port,
-        ws="websockets-sansio",
+        ws=DroppableWebSocket,
         ws_max_size=config.limits.body_megabytes * _MEGABYTE,
         # Deflate costs each idle connection tens of kilobytes and each token its latency.
         ws_per_message_deflate=False,
@@ -223,21 +279,29 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         log_config=None,
         server_header=False,
         timeout_graceful_shutdown=5,
+        lifespan="off",
         backlog=4096,
     )
 
 
-def serve(config: Config, base: Path) -> None:
-    """Listen until told to stop."""
+def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
+    """Listen until told to stop. ``ready`` is called once requests are answered."""
     _raise_file_limit()
-    gateway = Gateway(config, base)
     listener = _listen(config)
+    gateway = Gateway(config, base)
     host, port = listener.getsockname()[:2]
     models = ", ".join(card.name for card in gateway.catalogue.cards)
     open_to = "this machine only" if is_loopback(config.server.host) else "everyone with a key"
     log.info("listening on http://%s:%d/v1 for %s; models: %s", host, port, open_to, models)
-    server = Server(uvicorn_config(gateway, config), gateway)
-    server.run(sockets=[listener])
+    settings = uvicorn_config(gateway, config)
+    server = Server(settings, gateway, ready)
+
+    async def run() -> None:
+        async with gateway.running():
+            await server.serve(sockets=[listener])
+
+    with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
+        runner.run(run())
 
 
 def _raise_file_limit() -> None:
@@ -250,8 +314,9 @@ def _raise_file_limit() -> None:
 
 def _listen(config: Config) -> socket.socket:
     host, port = config.server.host, config.server.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), backlog=4096, reuse_port=False)
+        return socket.create_server((host, port), family=family, backlog=4096)
     except OSError as error:
         raise ConfigError(
             f"Cannot listen on {host}:{port}: {error.strerror}. Stop the other program, or choose "

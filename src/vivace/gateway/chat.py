@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 
-from vivace.errors import Unavailable
+from vivace.errors import RequestError, Unavailable
 from vivace.gateway.http import EventStream, json_response, read_body, run_turn, speaks_errors
 from vivace.gateway.runner import Runner
 from vivace.protocol.chat import (
@@ -37,8 +37,12 @@ class ChatApi:
     async def chat(self, request: Request) -> HttpResponse:
         asked, create = decode_chat(await read_body(request, self._max_body))
         if asked.stream:
-            return EventStream(self._runner, request, create, ChatChunks(usage=asked.wants_usage))
-        return json_response(chat_completion(await self._answer(create, request)))
+            chunks = ChatChunks(usage=asked.wants_usage)
+            return EventStream(self._runner, request, create, chunks, asked.explain)
+        try:
+            return json_response(chat_completion(await self._answer(create, request)))
+        except RequestError as error:
+            raise asked.explain(error) from None
 
     async def complete(self, request: Request) -> HttpResponse:
         asked, create = decode_completion(await read_body(request, self._max_body))

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vivace.errors import NotFound, RequestError
 from vivace.gateway.auth import LOCAL, Keys, check_origin
 from vivace.gateway.ids import new_id
-from vivace.protocol.codec import encode, error_payload
+from vivace.protocol.codec import encode, error_payload, retry_headers
 
 __all__ = ["Front", "error_body", "error_headers"]
 
@@ -47,7 +47,7 @@ class Front:
 
         try:
             check_origin(headers.get("origin"), self._origins)
-            public = scope["path"] in _OPEN
+            public = scope["path"] in _OPEN or _is_preflight(scope, headers)
             state["owner"] = LOCAL if public else self._keys.owner_of(headers.get("authorization"))
             if scope["type"] == "websocket" and scope["path"] not in self._sockets:
                 raise NotFound(f"There is no WebSocket at {scope['path']}.")
@@ -67,6 +67,11 @@ class Front:
         await self._app(scope, receive, named)
 
 
+def _is_preflight(scope: Scope, headers: Headers) -> bool:
+    """A browser asks whether it may ask, and sends no key with that."""
+    return scope.get("method") == "OPTIONS" and "access-control-request-method" in headers
+
+
 def _request_id(headers: Headers) -> str:
     given = headers.get("x-request-id") or headers.get("x-client-request-id") or ""
     return given if _REQUEST_ID.fullmatch(given) else new_id("req")
@@ -77,9 +82,7 @@ def error_body(error: RequestError, request_id: str) -> bytes:
 
 
 def error_headers(error: RequestError) -> dict[str, str]:
-    headers = {"content-type": "application/json"}
-    if error.retry_after is not None:
-        headers["retry-after"] = str(max(1, round(error.retry_after)))
+    headers = {"content-type": "application/json", **retry_headers(error)}
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return headers

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import re
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as HttpResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from vivace.errors import RequestError, TooLarge
+from vivace.errors import (
+    InvalidRequest,
+    NotFound,
+    RequestError,
+    StoreError,
+    TooLarge,
+    Unavailable,
+)
 from vivace.gateway.archive import Record
 from vivace.gateway.front import error_body, error_headers
 from vivace.gateway.runner import Runner
@@ -30,6 +39,8 @@ __all__ = [
     "read_body",
     "run_turn",
     "speaks_errors",
+    "whole_number",
+    "wrong_address",
 ]
 
 Handler = Callable[[Request], Coroutine[Any, Any, HttpResponse]]
@@ -45,6 +56,25 @@ def problem(error: RequestError, request: Request) -> HttpResponse:
     return HttpResponse(body, error.status, error_headers(error))
 
 
+async def wrong_address(request: Request, error: Exception) -> HttpResponse:
+    """What Starlette itself refuses: no such path, or not by this method."""
+    assert isinstance(error, HTTPException)
+    method, path = request.method, request.url.path
+    if error.status_code == 404:
+        return problem(NotFound(f"There is nothing at {path}."), request)
+    refused = InvalidRequest(f"{method} is not for {path}.", code="method_not_allowed")
+    refused.status = error.status_code
+    return problem(refused, request)
+
+
+def whole_number(text: str | None, least: int, most: int) -> int | None:
+    """A number a client wrote into a header or a query; None if it is no such number."""
+    if text is None or not re.fullmatch(r"\d{1,12}", text):
+        return None
+    number = int(text)
+    return number if least <= number <= most else None
+
+
 def speaks_errors(handler: Handler) -> Handler:
     """Let a handler raise ``RequestError`` and the client read it."""
 
@@ -53,6 +83,8 @@ def speaks_errors(handler: Handler) -> Handler:
             return await handler(request)
         except RequestError as error:
             return problem(error, request)
+        except StoreError as error:
+            return problem(Unavailable(str(error), retry_after=1), request)
         except ClientDisconnect:
             return HttpResponse(status_code=499)
 
@@ -61,7 +93,14 @@ def speaks_errors(handler: Handler) -> Handler:
 
 def raised(frame: ErrorFrame) -> RequestError:
     """An error frame, which is the WebSocket's form, as the error it was made of."""
-    error = RequestError(frame.error.message, code=frame.error.code, param=frame.error.param)
+    headers = frame.error.headers or {}
+    wait = headers.get("retry-after")
+    error = RequestError(
+        frame.error.message,
+        code=frame.error.code,
+        param=frame.error.param,
+        retry_after=float(wait) if wait else None,
+    )
     error.status = frame.status
     error.type = frame.error.type
     return error
@@ -77,7 +116,7 @@ class Collector:
         self.response: Response | None = None
         self.error: ErrorFrame | None = None
 
-    async def send(self, events: Sequence[Event]) -> None:
+    async def send(self, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, ErrorFrame):
                 self.error = event
@@ -99,7 +138,7 @@ class Recorder:
         self.begun = asyncio.Event()
         self.error: ErrorFrame | None = None
 
-    async def send(self, events: Sequence[Event]) -> None:
+    async def send(self, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, ErrorFrame):
                 self.error = event
@@ -117,7 +156,8 @@ class EventStream(HttpResponse):
     """Runs a turn and sends its events as they come.
 
     ``frame`` makes bytes of an event (none for an event this client has no use for). The status
-    line waits for the first event, so that a request that cannot begin still gets a plain error.
+    line waits for the first event, so that a request that cannot begin still gets a plain error,
+    which ``explain`` may put into this client's words.
     """
 
     media_type = "text/event-stream"
@@ -128,14 +168,14 @@ class EventStream(HttpResponse):
         request: Request,
         create: CreateResponse,
         frame: Callable[[ResponseEvent], bytes] = _framed,
-        end: bytes = SSE_DONE,
+        explain: Callable[[RequestError], RequestError] = lambda error: error,
     ) -> None:
         super().__init__()
         self._runner = runner
         self._request = request
         self._create = create
         self._frame = frame
-        self._end = end
+        self._explain = explain
         self._begun = False
         self._gone = False
 
@@ -158,16 +198,15 @@ class EventStream(HttpResponse):
         finally:
             leaving.cancel()
         if self._begun and not self._gone:
-            await self._put({"type": "http.response.body", "body": self._end})
+            await self._put({"type": "http.response.body", "body": SSE_DONE})
 
     async def _await_disconnect(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def send(self, events: Sequence[Event]) -> None:
-        for event in events:
-            if self._gone:
-                return
+    async def send(self, events: list[Event]) -> None:
+        while events and not self._gone:
+            event = events[0]
             if isinstance(event, ResponseEvent):
                 framed = self._frame(event)
                 if framed:
@@ -175,9 +214,11 @@ class EventStream(HttpResponse):
                     body = {"type": "http.response.body", "body": framed, "more_body": True}
                     await self._put(body)
             elif isinstance(event, ErrorFrame):
-                await problem(raised(event), self._request)(
+                error = self._explain(raised(event))
+                await problem(error, self._request)(
                     self._request.scope, self._request.receive, self._write
                 )
+            del events[0]
 
     async def _begin(self) -> None:
         if not self._begun:
@@ -220,9 +261,8 @@ class Replay(HttpResponse):
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body, as long as it is not too long."""
-    announced = request.headers.get("content-length", "0")
     chunks: list[bytes] = []
-    size = int(announced) if announced.isdecimal() else 0
+    size = whole_number(request.headers.get("content-length"), 0, 10**12) or 0
     if size <= limit:
         size = 0
         async for chunk in request.stream():

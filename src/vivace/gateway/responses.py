@@ -23,6 +23,7 @@ from vivace.gateway.http import (
     read_body,
     run_turn,
     speaks_errors,
+    whole_number,
 )
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.runner import Runner
@@ -141,9 +142,10 @@ class ResponsesApi:
                 "with background=true, until the server restarts; retrieve it without stream.",
                 code="response_not_found",
             )
-        if after is not None and not after.isdecimal():
+        start = -1 if after is None else whole_number(after, 0, 10**9)
+        if start is None:
             raise InvalidRequest("starting_after is a sequence number.", param="starting_after")
-        return Replay(record, int(after) if after is not None else -1)
+        return Replay(record, start)
 
     async def cancel(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
@@ -153,7 +155,7 @@ class ResponsesApi:
     async def delete(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
         await self._runner.cancel(response_id, owner)
-        if not await self._runner.archive.delete(response_id, owner):
+        if not await self._runner.delete(response_id, owner):
             raise _not_found(response_id)
         return json_response({"id": response_id, "object": "response.deleted", "deleted": True})
 
@@ -169,8 +171,8 @@ class ResponsesApi:
 def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:
     """Cursor pages as OpenAI has them: newest first unless asked otherwise."""
     query = request.query_params
-    limit = query.get("limit", "20")
-    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
+    limit = whole_number(query.get("limit", "20"), 1, 100)
+    if limit is None:
         raise InvalidRequest("limit is a number from 1 to 100.", param="limit")
     if query.get("order", "desc") != "asc":
         items.reverse()
@@ -179,7 +181,7 @@ def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:
         if query["after"] not in ids:
             raise InvalidRequest(f"There is no item '{query['after']}'.", param="after")
         items = items[ids.index(query["after"]) + 1 :]
-    page = items[: int(limit)]
+    page = items[:limit]
     return {
         "object": "list",
         "data": page,

@@ -13,6 +13,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from msgspec.structs import replace
 
@@ -38,7 +39,7 @@ from vivace.gateway.archive import Archive
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.metrics import Metrics
-from vivace.protocol.events import ErrorFrame, Event, ResponseEvent
+from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import ClientEvent, CreateResponse, TextConfig, Toolbox
 
@@ -48,9 +49,12 @@ log = logging.getLogger("vivace.turns")
 
 
 class Outlet(Protocol):
-    """Where a connection's events go. Waits while the reader is slow."""
+    """Where a connection's events go. Waits while the reader is slow.
 
-    async def send(self, events: Sequence[Event]) -> None: ...
+    What was sent is taken out of the list, so that whoever stops the sending knows what was not.
+    """
+
+    async def send(self, events: list[Event]) -> None: ...
 
 
 class Runner:
@@ -65,11 +69,20 @@ class Runner:
         self.limits = limits
         self.draining = False
         self._running: dict[str, _Run] = {}
+        self._connections: WeakSet[Connection] = WeakSet()
         self._calm = asyncio.Event()
         self._calm.set()
 
     def connect(self, outlet: Outlet, owner: str, request_id: str) -> Connection:
-        return Connection(self, outlet, owner, request_id)
+        connection = Connection(self, outlet, owner, request_id)
+        self._connections.add(connection)
+        return connection
+
+    async def delete(self, response_id: str, owner: str) -> bool:
+        """Forget a stored turn, wherever it is remembered."""
+        for connection in self._connections:
+            connection.forget(response_id, owner)
+        return await self.archive.delete(response_id, owner)
 
     async def cancel(self, response_id: str, owner: str) -> None:
         """Stop a turn, if it runs, from outside its connection; returns when it has ended."""
@@ -133,6 +146,7 @@ class Connection:
         self._session = Session(new_id, runner.limits)
         self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, _Run] = {}
+        self._stillborn: set[str] = set()
 
     @property
     def idle(self) -> bool:
@@ -142,6 +156,10 @@ class Connection:
         if self._runner.draining and isinstance(event, CreateResponse):
             raise Unavailable("This server is shutting down; connect again.", retry_after=1)
         await self._act(self._session.receive(event))
+
+    def forget(self, response_id: str, owner: str) -> None:
+        if owner == self._owner:
+            self._session.forget(response_id)
 
     async def finished(self) -> None:
         """Wait until nothing runs."""
@@ -160,15 +178,20 @@ class Connection:
             match decision:
                 case Say():
                     self._note_refusal(decision.event)
-                    await self._outlet.send((decision.event,))
+                    await self._outlet.send([decision.event])
                 case Start():
                     self._spawn(self._run(decision.ticket))
                 case Fetch():
                     self._spawn(self._fetch(decision.ticket, decision.response_id))
                 case Stop():
-                    run = self._runs.get(decision.ticket.id)
-                    if run is not None:
-                        run.stop(decision.how)
+                    self._stop(decision)
+
+    def _stop(self, decision: Stop) -> None:
+        run = self._runs.get(decision.ticket.id)
+        if run is not None:
+            run.stop(decision.how)
+        else:  # its task has not come to run yet
+            self._stillborn.add(decision.ticket.id)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -192,6 +215,9 @@ class Connection:
     # -- one turn ---------------------------------------------------------------------------------
 
     async def _run(self, ticket: Ticket) -> None:
+        if ticket.id in self._stillborn:
+            await self._act(self._session.settle(ticket, None))
+            return
         try:
             engine, card = self._runner.catalogue.find(ticket.request.body.model)
             work = self._work(ticket, engine, card)
@@ -213,17 +239,21 @@ class Connection:
     async def _carry(self, run: _Run, ticket: Ticket, engine: Engine, work: Work) -> None:
         started = time.perf_counter()
         meter = _Meter()
+        last: list[Event]
         try:
             last = await self._generate(run.turn, engine, work, meter)
         except EngineError as error:
             log.warning("failed request_id=%s turn=%s: %s", self._request_id, run.turn.id, error)
-            last = run.turn.fail(error.code, str(error), now())
+            last = [*run.turn.fail(error.code, str(error), now())]
+        except Exception:  # a fault of ours must end this turn, not wedge its lane
+            log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
+            last = [*run.turn.fail("server_error", "An internal error ended this turn.", now())]
         except asyncio.CancelledError:
             if run.stopping is None:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
             end = run.turn.interrupt if run.stopping == "interrupt" else run.turn.cancel
-            last = end(now())
+            last = [*meter.unsent, *end(now())]
         link = self._link(ticket, run.turn, meter.tokens)
         if ticket.request.stored:
             last = await self._keep(link, run.turn, last)
@@ -232,23 +262,23 @@ class Connection:
         await self._outlet.send(last)
         await self._act(decisions)
 
-    async def _generate(
-        self, turn: Turn, engine: Engine, work: Work, meter: _Meter
-    ) -> list[ResponseEvent]:
+    async def _generate(self, turn: Turn, engine: Engine, work: Work, meter: _Meter) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
         outlet = self._outlet
-        await outlet.send(turn.begin())
+        meter.unsent = [*turn.begin()]
+        await outlet.send(meter.unsent)
         async with aclosing(engine.generate(work)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, Finished):
                     meter.tokens = delta.tokens
-                    return turn.feed(delta, now())
+                    return [*turn.feed(delta, now())]
                 if meter.first is None:
                     meter.first = time.perf_counter()
-                await outlet.send(turn.feed(delta, 0))
+                meter.unsent = [*turn.feed(delta, 0)]
+                await outlet.send(meter.unsent)
         raise EngineError("The engine stopped without finishing its answer.")
 
-    async def _keep(self, link: Link, turn: Turn, last: list[ResponseEvent]) -> list[ResponseEvent]:
+    async def _keep(self, link: Link, turn: Turn, last: list[Event]) -> list[Event]:
         try:
             await self._runner.archive.save(link, turn.response, self._owner)
         except StoreError:
@@ -284,8 +314,8 @@ class Connection:
         refuse_images(ticket.input, card.name)
         toolbox = _all_tools(request.toolbox, (*ticket.past, *ticket.input))
         items = fit(
-            ticket.past,
-            ticket.input,
+            compaction.expand(ticket.past),
+            compaction.expand(ticket.input),
             known=ticket.parent.tokens if ticket.parent else 0,
             fixed=engine.count(_fixed(body.instructions, toolbox), card.name),
             limit=card.context,
@@ -293,7 +323,7 @@ class Connection:
             truncate=body.truncation == "auto",
         )
         return Chat(
-            items=compaction.expand(items),
+            items=items,
             instructions=body.instructions,
             toolbox=toolbox,
             tool_choice=request.tool_choice,
@@ -341,9 +371,10 @@ class Connection:
 class _Meter:
     """What is learnt of a turn while it runs."""
 
-    __slots__ = ("first", "tokens")
+    __slots__ = ("first", "tokens", "unsent")
 
     def __init__(self) -> None:
+        self.unsent: list[Event] = []
         self.first: float | None = None
         self.tokens = Tokens()
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 
 from starlette.types import Receive, Scope, Send
 
 from vivace.errors import InvalidRequest, RequestError
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import decode_client_event, encode, error_frame
+from vivace.gateway.transport import ABORT
+from vivace.protocol.codec import decode_client_event, encode, error_frame, lane_of
 from vivace.protocol.events import Event
 
 __all__ = ["WebSocketDoor"]
@@ -33,27 +33,27 @@ class _Outlet:
         self.gone = False
         self.waiting_since: float | None = None
 
-    async def send(self, events: Sequence[Event]) -> None:
-        for event in events:
-            if self.gone:
-                return
-            text = encode(event).decode()
+    async def send(self, events: list[Event]) -> None:
+        while events and not self.gone:
+            text = encode(events[0]).decode()
             self.waiting_since = time.monotonic()
             try:
                 await self._send({"type": "websocket.send", "text": text})
             except OSError:  # the server's word for a client that left
                 self.gone = True
-            self.waiting_since = None
+            finally:
+                self.waiting_since = None
+            del events[0]
 
 
 class _Socket:
     """What the door knows of one open connection."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send) -> None:
         self.outlet = _Outlet(send)
         self.opened = time.monotonic()
-        self.task = asyncio.current_task()
         self._send = send
+        self._abort = scope["extensions"][ABORT]
 
     async def close(self, code: int, reason: str) -> None:
         if not self.outlet.gone:
@@ -63,8 +63,7 @@ class _Socket:
     def abandon(self) -> None:
         """For a client that takes nothing, not even a close frame."""
         self.outlet.gone = True
-        if self.task is not None:
-            self.task.cancel()
+        self._abort()
 
 
 class WebSocketDoor:
@@ -88,7 +87,7 @@ class WebSocketDoor:
         await receive()  # websocket.connect
         headers = [(b"x-request-id", scope["state"]["request_id"].encode())]
         await send({"type": "websocket.accept", "headers": headers})
-        socket = _Socket(send)
+        socket = _Socket(scope, send)
         if len(self._sockets) >= self._max_connections or self._runner.draining:
             await socket.close(_TRY_LATER, "This server takes no more connections now.")
             return
@@ -116,7 +115,8 @@ class WebSocketDoor:
                     await connection.receive(decode_client_event(data))
                 except RequestError as error:
                     self._runner.metrics.refused.labels(error.code or "unknown").inc()
-                    await socket.outlet.send((error_frame(error, request_id=request_id),))
+                    frame = error_frame(error, lane_of(data), request_id)
+                    await socket.outlet.send([frame])
         finally:
             socket.outlet.gone = True
             await connection.close()

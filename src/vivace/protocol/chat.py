@@ -6,13 +6,14 @@ in Vivace knows that these forms exist.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from vivace.errors import InvalidRequest
+from vivace.errors import InvalidRequest, RequestError
 from vivace.protocol.codec import decode, encode
 from vivace.protocol.events import (
     CustomInputDelta,
@@ -54,6 +55,7 @@ from vivace.protocol.requests import (
     JsonObjectFormat,
     JsonSchemaFormat,
     NamedTool,
+    OtherFile,
     Penalty,
     PlainFormat,
     Prediction,
@@ -204,10 +206,26 @@ class ChatRequest(_Shared, frozen=True, kw_only=True):
     prediction: Prediction | None = None
     metadata: dict[str, str] | None = None
 
+    def explain(self, error: RequestError) -> RequestError:
+        """An error about the request we made of this one, in the words of this one."""
+        found = re.fullmatch(r"input(?:\[(\d+)\](.*))?", error.param or "")
+        if found is None:
+            return error
+        error.param = "messages"
+        if found[1] is not None:
+            items = [place for place, each in enumerate(self.messages) for _ in _items(each)]
+            rest = found[2].replace(".call_id", ".tool_call_id").replace(".output", ".content")
+            error.param = f"messages[{items[int(found[1])]}]{rest}"
+        return error
+
 
 class CompletionRequest(_Shared, frozen=True, kw_only=True):
     prompt: str | list[str]
     suffix: str | None = None
+    # Ours: where the gap stands, for models that were trained with repositories around it.
+    repo: str | None = None
+    path: str | None = None
+    files: tuple[OtherFile, ...] = ()
 
 
 _chat: msgspec.json.Decoder[ChatRequest] = msgspec.json.Decoder(ChatRequest)
@@ -256,7 +274,14 @@ def decode_completion(data: bytes) -> tuple[CompletionRequest, CreateResponse]:
         seed=request.seed,
         store=False,
     )
-    return request, CreateResponse(body, fill=Fill(prefix=prompt, suffix=request.suffix))
+    fill = Fill(
+        prefix=prompt,
+        suffix=request.suffix,
+        repo=request.repo,
+        path=request.path,
+        files=request.files,
+    )
+    return request, CreateResponse(body, fill=fill)
 
 
 def _items(message: _ChatMessage) -> Iterator[Item]:
@@ -275,6 +300,8 @@ def _items(message: _ChatMessage) -> Iterator[Item]:
             )
         elif isinstance(call.custom, _CustomBody):
             yield CustomToolCall(call_id=call.id, name=call.custom.name, input=call.custom.input)
+        else:
+            raise InvalidRequest(f"Tool call '{call.id}' has no {call.type}.", param="messages")
 
 
 def _content(content: str | list[PlainText | _ImagePart] | None) -> str | list[Part]:
@@ -292,7 +319,7 @@ def _toolbox(tools: list[_Tool] | None) -> Toolbox:
     if not tools:
         return Toolbox()
     known: list[FunctionTool | CustomTool] = []
-    for tool in tools:
+    for index, tool in enumerate(tools):
         if isinstance(tool.function, _FunctionDeclaration):
             f = tool.function
             known.append(FunctionTool(f.name, f.description, f.parameters, f.strict))
@@ -301,6 +328,11 @@ def _toolbox(tools: list[_Tool] | None) -> Toolbox:
             grammar = c.format.grammar
             form = Grammar("grammar", grammar.syntax, grammar.definition) if grammar else Grammar()
             known.append(CustomTool(c.name, c.description, form))
+        else:
+            raise InvalidRequest(
+                f"A tool of type {tool.type} needs its {tool.type}.",
+                param=f"tools[{index}].{tool.type}",
+            )
     return Toolbox(tuple(known), Raw(encode(known)))
 
 

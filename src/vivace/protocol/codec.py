@@ -29,6 +29,7 @@ from vivace.protocol.items import (
     Message,
     NamespaceTool,
     Reasoning,
+    Role,
     Tool,
 )
 from vivace.protocol.requests import (
@@ -57,6 +58,8 @@ __all__ = [
     "error_frame",
     "error_payload",
     "finish_create",
+    "lane_of",
+    "retry_headers",
     "sse",
 ]
 
@@ -82,6 +85,9 @@ _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 def decode(decoder: msgspec.json.Decoder[T], data: bytes | str | Raw, where: str = "") -> T:
     """Decode, and speak of what is wrong as the client sees it: by the field's name."""
     try:
+        if isinstance(data, bytes):
+            # Raw parts are passed on unread, so the whole must be text before any of it is used.
+            data = data.decode()
         return decoder.decode(data)
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error), where) from None
@@ -122,6 +128,17 @@ class _Head(Struct):
     id: str | None = None
 
 
+class _Kind(Struct):
+    type: str | None = None
+
+
+class _Lane(Struct):
+    stream_id: str | None = None
+
+
+_kind: msgspec.json.Decoder[_Kind] = msgspec.json.Decoder(_Kind)
+_lane: msgspec.json.Decoder[_Lane] = msgspec.json.Decoder(_Lane)
+_fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 _head: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
 _create: msgspec.json.Decoder[CreateBody] = msgspec.json.Decoder(CreateBody)
 _compact: msgspec.json.Decoder[CompactBody] = msgspec.json.Decoder(CompactBody)
@@ -152,6 +169,7 @@ _TOOLS: dict[str, msgspec.json.Decoder[Any]] = {
 
 class _RawTools(Struct):
     id: str | None = None
+    role: Role = "developer"
     tools: list[Raw] = []
 
 
@@ -172,7 +190,9 @@ def _decode_item(raw: Raw, where: str) -> Item:
     if kind == "additional_tools":
         listed = decode(_raw_tools, raw, where)
         return AdditionalTools(
-            id=listed.id, tools=list(_decode_tools(listed.tools, f"{where}.tools"))
+            id=listed.id,
+            role=listed.role,
+            tools=list(_decode_tools(listed.tools, f"{where}.tools")),
         )
     decoder = _ITEMS.get(kind or "")
     if decoder is None:
@@ -184,7 +204,7 @@ def _decode_item(raw: Raw, where: str) -> Item:
     # A tagged struct wants its tag; a client that left it out or used an alias means this one.
     if head.type == kind and kind != "compaction_summary":
         return decode(decoder, raw, where)  # type: ignore[no-any-return]
-    fields = msgspec.json.decode(raw, type=dict[str, Raw])
+    fields = decode(_fields, raw, where)
     known = "compaction" if kind == "compaction_summary" else kind
     return decode(decoder, encode(fields | {"type": known}), where)  # type: ignore[no-any-return]
 
@@ -231,6 +251,14 @@ def decode_create(data: bytes | str) -> CreateResponse:
 
 
 def finish_create(body: CreateBody) -> CreateResponse:
+    for name in ("conversation", "prompt"):
+        if bytes(getattr(body, name)) != b"null":
+            raise InvalidRequest(
+                f"'{name}' is not supported here; send the input itself, or continue a response "
+                "with previous_response_id.",
+                code="unsupported_parameter",
+                param=name,
+            )
     return CreateResponse(
         body,
         decode_items(body.input),
@@ -246,7 +274,7 @@ def decode_compact(data: bytes) -> CompactRequest:
 
 def decode_client_event(data: bytes | str) -> ClientEvent:
     """One WebSocket message."""
-    match decode(_head, data).type:
+    match decode(_kind, data).type:
         case "response.create":
             return decode_create(data)
         case "response.interrupt":
@@ -261,7 +289,22 @@ def decode_client_event(data: bytes | str) -> ClientEvent:
             )
 
 
+def lane_of(data: bytes | str) -> str | None:
+    """The lane that a message was meant for, even when nothing else of it can be read."""
+    try:
+        return decode(_lane, data).stream_id
+    except RequestError:
+        return None
+
+
 # -- errors ---------------------------------------------------------------------------------------
+
+
+def retry_headers(error: RequestError) -> dict[str, str]:
+    """When to try again, in whole seconds as HTTP has it."""
+    if error.retry_after is None:
+        return {}
+    return {"retry-after": str(max(1, round(error.retry_after)))}
 
 
 def error_payload(error: RequestError, request_id: str | None = None) -> ErrorPayload:
@@ -271,6 +314,7 @@ def error_payload(error: RequestError, request_id: str | None = None) -> ErrorPa
         message=error.message,
         param=error.param,
         request_id=request_id or msgspec.UNSET,
+        headers=retry_headers(error) or msgspec.UNSET,
     )
 
 

@@ -242,6 +242,8 @@ class ErrorPayload(Struct, frozen=True, kw_only=True):
     message: str
     param: str | None = None
     request_id: str | UnsetType = UNSET
+    headers: dict[str, str] | UnsetType = UNSET
+    """What an HTTP answer would say in its headers, for those who have none."""
 
 
 class ErrorFrame(Struct, frozen=True, kw_only=True, tag="error"):

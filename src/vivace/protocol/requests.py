@@ -21,6 +21,8 @@ __all__ = [
     "JsonObjectFormat",
     "JsonSchemaFormat",
     "NamedTool",
+    "OtherFile",
+    "PlainFormat",
     "Prediction",
     "ReasoningConfig",
     "Steer",
@@ -134,6 +136,9 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     prompt_cache_key: str | None = None
     prompt_cache_options: CacheOptions | None = None
     safety_identifier: str | None = None
+    # Of OpenAI's own server only; refused rather than ignored.
+    conversation: Raw = Raw(b"null")
+    prompt: Raw = Raw(b"null")
     # Of the WebSocket only: which lane, and whether to generate or only to warm the cache.
     stream_id: str | None = None
     generate: bool | None = None
@@ -159,11 +164,21 @@ class Toolbox(Struct, frozen=True):
                 yield None, tool
 
 
+class OtherFile(Struct, frozen=True):
+    """A file that is shown to the model beside the one being completed."""
+
+    path: str
+    text: str
+
+
 class Fill(Struct, frozen=True, kw_only=True):
     """Plain text to be continued, or a gap to be filled when there is a suffix."""
 
     prefix: str
     suffix: str | None = None
+    repo: str | None = None
+    path: str | None = None
+    files: tuple[OtherFile, ...] = ()
 
 
 class CreateResponse(Struct, frozen=True):

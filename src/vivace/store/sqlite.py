@@ -56,6 +56,8 @@ class SqliteStore:
         self._path = str(path)
         self._max_age = max_age
         self._max_bytes = max_bytes
+        self._closed = False
+        self._after_commit: list[Callable[[sqlite3.Error | None], object]] = []
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         try:
             self._connection = self._open()
@@ -71,9 +73,9 @@ class SqliteStore:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         # WAL with NORMAL loses nothing when the process dies; only a power cut may take the
         # newest transactions, and then the file is still whole.
+        connection.execute("PRAGMA auto_vacuum = FULL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.executescript(_SCHEMA)
         return connection
 
@@ -111,16 +113,19 @@ class SqliteStore:
         return await self._do(lambda db: self._prune(db, now))
 
     async def close(self) -> None:
+        self._closed = True
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
     # -- the thread -------------------------------------------------------------------------------
 
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._closed:
+            raise StoreError("The store is closed.")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
-        def settle(result: T | None, error: sqlite3.Error | None) -> None:
+        def settle(result: T | None, error: Exception | None) -> None:
             if done.cancelled():
                 return
             if error is not None:
@@ -132,14 +137,14 @@ class SqliteStore:
             result, error = None, None
             try:
                 result = work(db)
-            except sqlite3.Error as caught:
+            except Exception as caught:  # noqa: BLE001 - the thread serves others too
                 error = caught
-            self._after_commit.append(lambda: loop.call_soon_threadsafe(settle, result, error))
+            self._after_commit.append(
+                lambda failed: loop.call_soon_threadsafe(settle, result, error or failed)
+            )
 
         self._jobs.put(job)
         return await done
-
-    _after_commit: list[Callable[[], object]]
 
     def _work(self) -> None:
         """Run jobs in batches, each batch in one transaction; answer after the commit."""
@@ -155,12 +160,22 @@ class SqliteStore:
                 except queue.Empty:
                     break
                 stop = job is None
-            self._connection.execute("COMMIT")
+            failed = self._commit()
             for answer in self._after_commit:
-                answer()
+                answer(failed)
             if stop:
                 self._connection.close()
                 return
+
+    def _commit(self) -> sqlite3.Error | None:
+        """A failure here (a full disk) is a failure of every save in the batch."""
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            return error
+        return None
 
     def _prune(self, db: sqlite3.Connection, now: int) -> int:
         before = now - int(self._max_age)

@@ -1,0 +1,131 @@
+"""``vivace ask``: a question on the command line, answered as it is generated."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from vivace.cli.places import state_root
+from vivace.client.connection import ClientError, Connection, Figures, open_connection
+
+__all__ = ["ask"]
+
+
+@click.command()
+@click.argument("question", nargs=-1, required=True)
+@click.option(
+    "--file",
+    "-f",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Show this file to the model; may be given several times.",
+)
+@click.option("--continue", "-c", "goes_on", is_flag=True, help="Go on from the last answer.")
+@click.option("--model", "-m", help="Which model answers; by default the server's first.")
+@click.option(
+    "--url",
+    envvar="VIVACE_URL",
+    default="http://127.0.0.1:8765/v1",
+    show_default=True,
+    help="The server.",
+)
+@click.option("--key", envvar="VIVACE_KEY", help="The server's key, if it wants one.")
+@click.option("--max-tokens", type=int, help="Stop after this many tokens.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not show the speed.")
+def ask(
+    question: tuple[str, ...],
+    files: tuple[Path, ...],
+    goes_on: bool,
+    model: str | None,
+    url: str,
+    key: str | None,
+    max_tokens: int | None,
+    quiet: bool,
+) -> None:
+    """Ask a question; the answer appears as it is generated.
+
+    What is piped in is shown to the model too:
+
+        git diff | vivace ask "What could break here?"
+
+    Ctrl-C stops the model at once.
+    """
+    body: dict[str, object] = {"input": _input(" ".join(question), files)}
+    if model is not None:
+        body["model"] = model
+    if max_tokens is not None:
+        body["max_output_tokens"] = max_tokens
+    if goes_on:
+        body["previous_response_id"] = _last(url)
+    try:
+        figures = asyncio.run(_answer(url, key, body))
+    except KeyboardInterrupt:
+        click.echo("\nstopped", err=True)
+        sys.exit(130)
+    except ClientError as error:
+        if goes_on and error.code == "previous_response_not_found":
+            raise ClientError(
+                "The last answer is not kept on this server any more; ask without -c."
+            ) from None
+        raise
+    if not quiet:
+        click.secho(describe(figures), err=True, dim=True)
+
+
+async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures:
+    async with open_connection(url, key) as connection:
+        async for text in connection.turn(**body):
+            click.echo(text, nl=False)
+        click.echo()
+        _remember(url, connection)
+        return connection.figures
+
+
+def _input(question: str, files: tuple[Path, ...]) -> str:
+    """The question last: what comes first can be cached from one question to the next."""
+    shown = [f"File {path}:\n```\n{path.read_text(errors='replace')}\n```" for path in files]
+    if not sys.stdin.isatty():
+        piped = sys.stdin.read()
+        if piped.strip():
+            shown.append(f"Standard input:\n```\n{piped}\n```")
+    return "\n\n".join([*shown, question])
+
+
+def describe(figures: Figures) -> str:
+    """The speed in words, as far as there is something to measure."""
+    parts = [f"{figures.tokens} tokens"]
+    if figures.first_token is not None:
+        parts.append(f"first after {figures.first_token:.2f} s")
+    if figures.tokens_per_second is not None:
+        parts.append(f"{figures.tokens_per_second:.0f} tokens/s")
+    return " · ".join(parts)
+
+
+def _memory() -> Path:
+    return state_root() / "last-answers.json"
+
+
+def _remember(url: str, connection: Connection) -> None:
+    if connection.response is not None:
+        known = _known() | {url: connection.response["id"]}
+        _memory().parent.mkdir(parents=True, exist_ok=True)
+        _memory().write_bytes(msgspec.json.encode(known))
+
+
+def _known() -> dict[str, str]:
+    try:
+        return msgspec.json.decode(_memory().read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _last(url: str) -> str:
+    known = _known().get(url)
+    if known is None:
+        raise ClientError(f"There is no earlier answer from {url} to go on from; ask without -c.")
+    return known

@@ -1,0 +1,138 @@
+"""Which model ``vivace up`` runs, and where its file comes from."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import urllib.request
+from pathlib import Path
+
+from msgspec import Struct
+
+from vivace import models
+from vivace.cli.machine import Machine
+from vivace.download import Wanted, cache_root, hub_url
+from vivace.errors import ConfigError
+from vivace.models import Model
+
+__all__ = ["Choice", "check_memory", "choose"]
+
+_GIB = 1 << 30
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """A model, its file, and why."""
+
+    name: str
+    """What clients call it."""
+    path: Path
+    why: str
+    wanted: Wanted | None = None
+    """What to download first; None for a file of the person's own."""
+    model: Model | None = None
+    """What we know of it, if it is in our table."""
+
+
+def choose(asked: str | None, machine: Machine) -> Choice:
+    """By name, hub id or path; without one, what the table recommends for this machine."""
+    if asked is None:
+        advised = models.recommend(machine.memory, machine.kind)
+        if advised is None:
+            raise ConfigError(
+                f"This machine has {machine.describe()}, which is too little for any model we "
+                "know. Run a server elsewhere and name it with --url."
+            )
+        why = f"the fastest of use on {machine.describe()}"
+        return _from_table(advised.fast, why)
+    path = Path(asked).expanduser()
+    if path.suffix == ".gguf" or path.exists():
+        return _from_path(path)
+    known = models.find(asked)
+    if known is not None:
+        return _from_table(known, "you asked for it")
+    if asked.count("/") == 1:
+        return _from_hub(asked)
+    raise ConfigError(_unknown(asked))
+
+
+def _from_table(model: Model, why: str) -> Choice:
+    weights = model.gguf
+    if weights is None or weights.file is None:
+        raise ConfigError(
+            f"{model.name} has no GGUF file that we know of, so llama.cpp cannot run it. Serve it "
+            "with vLLM."
+        )
+    path = cache_root() / "models" / weights.file
+    wanted = Wanted(
+        name=model.name,
+        url=hub_url(weights.repo, weights.file),
+        path=path,
+        size=weights.size if weights.sha256 else None,
+        sha256=weights.sha256,
+    )
+    return Choice(name=model.name, path=path, why=why, wanted=wanted, model=model)
+
+
+def _from_path(path: Path) -> Choice:
+    if not path.is_file():
+        raise ConfigError(f"There is no file {path}.")
+    known = models.find(path.name)
+    name = known.name if known is not None else path.stem
+    return Choice(name=name, path=path.resolve(), why="it is your file", model=known)
+
+
+def _from_hub(repo: str) -> Choice:
+    """The quantisation most people run, out of a repository of GGUF files."""
+    address = hub_url(repo, "").split(f"/{repo}/")[0] + f"/api/models/{repo}"
+    try:
+        with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310
+            files = [each["rfilename"] for each in json.load(answer)["siblings"]]
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(
+            f"The hub does not know '{repo}' or cannot be reached ({error}). Check the spelling "
+            "and the connection, or give a local file with --model PATH."
+        ) from None
+    fitting = sorted(
+        (file for file in files if file.lower().endswith("q4_k_m.gguf") and "-of-" not in file),
+        key=len,
+    )
+    if not fitting:
+        raise ConfigError(
+            f"'{repo}' has no Q4_K_M GGUF file in one piece. Name a repository that has (often "
+            "the same with -GGUF), or give a local file with --model PATH."
+        )
+    # Two repositories may have files of one name, so each gets a folder of its own.
+    path = cache_root() / "models" / repo.replace("/", "--") / Path(fitting[0]).name
+    wanted = Wanted(name=repo, url=hub_url(repo, fitting[0]), path=path, size=None, sha256=None)
+    name = repo.split("/")[1].removesuffix("-GGUF").lower()
+    return Choice(name=name, path=path, why="you asked for it", wanted=wanted)
+
+
+def _unknown(asked: str) -> str:
+    names = [model.name for model in models.MODELS if model.gguf is not None]
+    near = difflib.get_close_matches(asked, names, n=1)
+    advice = f"Did you mean '{near[0]}'?" if near else f"We know: {', '.join(names)}."
+    return (
+        f"No model '{asked}'. {advice} A hub id (owner/name) or the path of a GGUF file works too."
+    )
+
+
+def check_memory(choice: Choice, machine: Machine, context: int) -> None:
+    """Say now what would otherwise end as a killed process in a minute."""
+    if choice.model is None:
+        return
+    needed = models.memory_needed(choice.model, context)
+    if needed <= machine.available:
+        return
+    smaller = [
+        model.name
+        for model in models.MODELS
+        if model.gguf is not None
+        and not model.test_only
+        and models.memory_needed(model, context) <= machine.available
+    ]
+    advice = f"Try --model {smaller[-1]}" if smaller else "Close other programs"
+    raise ConfigError(
+        f"{choice.name} with a context of {context} tokens needs {needed / _GIB:.1f} GiB, and "
+        f"{machine.available / _GIB:.1f} GiB are free. {advice}, or a smaller --context."
+    )

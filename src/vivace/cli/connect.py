@@ -1,0 +1,347 @@
+"""``vivace connect``: show or write what a client needs to use a running server."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import httpx2
+import msgspec
+from msgspec import Struct
+
+from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
+from vivace.cli.edits import Edit
+from vivace.config import is_loopback
+from vivace.errors import ConfigError
+
+__all__ = ["connect"]
+
+# Undoing needs to know the places and not the words. This model fills in the middle, so that no
+# place is left out.
+_ANYWHERE = Endpoint("http://127.0.0.1/v1", (Served("qwen2.5-coder-0.5b"),))
+
+_WAIT = 3.0
+
+
+@click.group()
+def connect() -> None:
+    """Show or write what a client needs to use a running server.
+
+    Nothing is written without --write, which shows the change first, keeps a backup and can be
+    undone with --undo.
+    """
+
+
+# -- the server -----------------------------------------------------------------------------------
+
+
+class _Row(Struct, frozen=True):
+    id: str
+    context_window: int = SMALLEST
+
+
+class _Listing(Struct, frozen=True):
+    data: list[_Row]
+
+
+class _Unreachable(Exception):
+    """Nobody answers there; not an error yet, since a server may be started later."""
+
+
+def _models(url: str, key_env: str | None) -> tuple[Served, ...]:
+    """What the server says that it has."""
+    key = os.environ.get(key_env, "") if key_env else ""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    # A proxy that is set for the world has no business with this machine.
+    proxies = not is_loopback(urlsplit(url).hostname or "")
+    try:
+        with httpx2.Client(timeout=_WAIT, trust_env=proxies) as http:
+            answer = http.get(f"{url}/models", headers=headers)
+    except (httpx2.RequestError, httpx2.InvalidURL) as error:
+        raise _Unreachable from error
+    if answer.status_code in (401, 403):
+        raise ConfigError(_refused(url, key_env, key))
+    try:
+        rows = msgspec.json.decode(answer.content, type=_Listing).data
+    except msgspec.DecodeError:
+        rows = []
+    if answer.status_code != 200 or not rows:
+        raise ConfigError(
+            f"{url}/models answers with {answer.status_code} and no list of models. Is --url the "
+            "address of a Vivace server, up to and including /v1?"
+        )
+    return tuple(Served(row.id, row.context_window) for row in rows)
+
+
+def _refused(url: str, key_env: str | None, key: str) -> str:
+    if key:
+        return f"The server at {url} does not know the key in ${key_env}."
+    if key_env:
+        return f"The server at {url} asks for a key, and ${key_env} is not set here."
+    return (
+        f"The server at {url} asks for a key. Put yours into an environment variable and name it: "
+        "--key-env VIVACE_KEY"
+    )
+
+
+def _endpoint(url: str, model: str | None, key_env: str | None, *, writing: bool) -> Endpoint:
+    try:
+        served = _models(url, key_env)
+    except _Unreachable:
+        if model is None and writing:
+            raise ConfigError(
+                f"No server answers at {url}, so there is no telling its model. Start it, or name "
+                "the model: --model NAME"
+            ) from None
+        assumed = f"a context of {SMALLEST} tokens is assumed" if model else "MODEL is its name"
+        click.echo(f"No server answers at {url} now; {assumed}.\n", err=True)
+        return Endpoint(url, (Served(model or "MODEL"),), key_env)
+    if model is None:
+        return Endpoint(url, served, key_env)
+    chosen = [one for one in served if one.name == model]
+    if not chosen:
+        names = ", ".join(one.name for one in served)
+        raise ConfigError(f"The server at {url} has no model {model!r}. It has: {names}")
+    return Endpoint(url, (*chosen, *(one for one in served if one.name != model)), key_env)
+
+
+def _url(context: click.Context, option: click.Parameter, value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise click.BadParameter("it begins with http:// or https://, as http://127.0.0.1:8765/v1")
+    return value.rstrip("/") if parts.path.strip("/") else f"{value.rstrip('/')}/v1"
+
+
+def _variable(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    # It goes into a shell command and several files as it is; and a key pasted here by mistake
+    # would be written down.
+    if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise click.BadParameter("give the name of an environment variable, not the key itself")
+    return value
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+class _Change(Struct, frozen=True):
+    edit: Edit
+    before: str | None
+    after: str | None
+    """None: the file goes."""
+
+    @property
+    def path(self) -> Path:
+        return self.edit.path
+
+    def diff(self) -> str:
+        lines = difflib.unified_diff(
+            (self.before or "").splitlines(),
+            (self.after or "").splitlines(),
+            "/dev/null" if self.before is None else str(self.path),
+            "/dev/null" if self.after is None else str(self.path),
+            lineterm="",
+        )
+        return "\n".join(lines) + "\n"
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(f"{path.name}.vivace-backup")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """All of it or nothing, under the permissions that the file has."""
+    real = path.resolve()  # a link to somebody's dotfiles stays a link
+    real.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - a handle
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if real.exists():
+            shutil.copymode(real, name)
+        Path(name).replace(real)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _keep(change: _Change) -> None:
+    """Put the person's own words aside, unless older ones are kept already."""
+    if change.before is None or change.edit.without(change.before) is None:
+        return
+    backup = _backup(change.path)
+    if not backup.exists():
+        _write(backup, change.before)
+        shutil.copymode(change.path, backup)
+        click.echo(f"kept     {backup}")
+
+
+def _put(change: _Change, *, keep: bool) -> None:
+    try:
+        if keep:
+            _keep(change)
+        if change.after is None:
+            change.path.unlink()
+            click.echo(f"removed  {change.path}")
+        else:
+            _write(change.path, change.after)
+            click.echo(f"written  {change.path}")
+    except OSError as error:
+        raise ConfigError(f"{change.path} cannot be written: {error.strerror}.") from error
+
+
+def _agreed(changes: Iterable[_Change], question: str, yes: bool) -> bool:
+    for change in changes:
+        click.echo(change.diff())
+    if yes or click.confirm(question):
+        return True
+    click.echo("Nothing was changed.")
+    return False
+
+
+# -- showing, writing, undoing --------------------------------------------------------------------
+
+
+def _show(name: str, client: Client, recipe: Recipe) -> None:
+    if recipe.snippet:
+        click.echo(recipe.snippet, nl=False)
+        return
+    click.echo(f"{client.title} ({client.documentation})\n")
+    for edit in recipe.edits:
+        now = _read(edit.path)
+        click.echo(f"-- {edit.path} ({'new' if now is None else 'add to what is there'})\n")
+        click.echo(edit.text)
+    _advise(recipe)
+    click.echo(f"\nTo have it written: vivace connect {name} --write")
+
+
+def _advise(recipe: Recipe) -> None:
+    for note in recipe.notes:
+        click.echo(f"* {note}")
+
+
+def _connect(name: str, recipe: Recipe, yes: bool) -> None:
+    changes = []
+    for edit in recipe.edits:
+        before = _read(edit.path)
+        after = edit.apply(before)
+        if after != before:
+            changes.append(_Change(edit, before, after))
+    if not changes:
+        click.echo("Everything is there already; nothing was changed.")
+    elif not _agreed(changes, "Write this?", yes):
+        return
+    for change in changes:
+        _put(change, keep=True)
+    click.echo()
+    _advise(recipe)
+    click.echo(f"* To undo: vivace connect {name} --undo")
+
+
+def _disconnect(client: Client, yes: bool) -> None:
+    edits = client.recipe(_ANYWHERE, _person()).edits
+    changes = [change for edit in edits if (change := _undoing(edit)) is not None]
+    if not changes:
+        click.echo("There is nothing to undo.")
+        return
+    if not _agreed(changes, "Undo this?", yes):
+        return
+    for change in changes:
+        _put(change, keep=False)
+        backup = _backup(change.path)
+        if backup.exists() and change.after == _read(backup):
+            backup.unlink()
+        elif backup.exists():
+            click.echo(f"left     {backup}, the file as it was: it has been changed since")
+
+
+def _undoing(edit: Edit) -> _Change | None:
+    """The file as it was; or, when others have changed it since, as it is without ours."""
+    now = _read(edit.path)
+    if now is None or not edit.holds(now):
+        return None
+    rest = edit.without(now)
+    kept = _read(_backup(edit.path))
+    if kept is not None and not edit.holds(kept) and rest in (None, edit.without(kept)):
+        return _Change(edit, now, kept)
+    return _Change(edit, now, rest)
+
+
+def _person() -> Person:
+    return Person(Path.home(), os.environ)
+
+
+# -- commands -------------------------------------------------------------------------------------
+
+_server_options = (
+    click.option(
+        "--url",
+        default="http://127.0.0.1:8765/v1",
+        show_default=True,
+        callback=_url,
+        help="The server, up to and including /v1.",
+    ),
+    click.option("--model", help="One of the server's models; without it, its first."),
+    click.option(
+        "--key-env",
+        metavar="VARIABLE",
+        callback=_variable,
+        help="The environment variable that holds your key, if the server asks for one.",
+    ),
+)
+_file_options = (
+    click.option("--write", is_flag=True, help="Write it, after showing the change."),
+    click.option("--undo", is_flag=True, help="Take back what --write did."),
+    click.option("--yes", "-y", is_flag=True, help="Do not ask before writing."),
+)
+
+
+def _command(name: str, client: Client) -> click.Command:
+    def run(
+        url: str,
+        model: str | None,
+        key_env: str | None,
+        write: bool = False,
+        undo: bool = False,
+        yes: bool = False,
+    ) -> None:
+        if write and undo:
+            raise click.UsageError("--write and --undo do not go together.")
+        if undo:
+            _disconnect(client, yes)
+            return
+        endpoint = _endpoint(url, model, key_env, writing=write)
+        recipe = client.recipe(endpoint, _person())
+        if write:
+            _connect(name, recipe, yes)
+        else:
+            _show(name, client, recipe)
+
+    command: Callable[..., Any] = run
+    writes = bool(client.recipe(_ANYWHERE, Person(Path(), {})).edits)
+    for option in reversed(_server_options + (_file_options if writes else ())):
+        command = option(command)
+    return click.command(name, help=f"Connect {client.title}.")(command)
+
+
+for _name, _client in CLIENTS.items():
+    connect.add_command(_command(_name, _client))

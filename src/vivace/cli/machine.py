@@ -1,0 +1,86 @@
+"""What this machine has to run a model on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from msgspec import Struct
+
+from vivace.models import Kind
+
+__all__ = ["Machine", "inspect"]
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    kind: Kind
+    memory: int
+    """Bytes that a model can be put into: of the GPUs together, or of the machine."""
+    available: int
+    """Bytes of it that nothing uses now."""
+    cores: int
+    gpu: str | None = None
+
+    def describe(self) -> str:
+        gigabytes = self.memory / (1 << 30)
+        if self.kind == "nvidia":
+            return f"{self.gpu} with {gigabytes:.0f} GiB"
+        what = "Apple silicon" if self.kind == "apple" else "no GPU"
+        return f"{self.cores} cores, {gigabytes:.0f} GiB of memory, {what}"
+
+
+def inspect() -> Machine:
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    gpu = _nvidia()
+    if gpu is not None:
+        name, total, free = gpu
+        return Machine(kind="nvidia", memory=total, available=free, cores=cores, gpu=name)
+    total = _memory()
+    apple = sys.platform == "darwin" and platform.machine() == "arm64"
+    return Machine(
+        kind="apple" if apple else "cpu",
+        memory=total,
+        available=min(_available(total), total),
+        cores=cores,
+    )
+
+
+def _memory() -> int:
+    """What the system has, or what a container was given of it."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and (text := limit.read_text().strip()).isdecimal():
+        return min(total, int(text))
+    return total
+
+
+def _available(total: int) -> int:
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return total  # where the system does not say, the engine will
+
+
+def _nvidia() -> tuple[str, int, int] | None:
+    """Name, total and free memory of all NVIDIA GPUs together."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    query = "--query-gpu=name,memory.total,memory.free"
+    asked = [program, query, "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    rows = [line.split(", ") for line in answer.stdout.splitlines() if line.count(", ") == 2]
+    if not rows:
+        return None
+    name = rows[0][0] if len(rows) == 1 else f"{len(rows)} x {rows[0][0]}"
+    mebibyte = 1 << 20
+    return name, sum(int(r[1]) for r in rows) * mebibyte, sum(int(r[2]) for r in rows) * mebibyte

@@ -1,0 +1,120 @@
+"""``vivace up``: from nothing to a running model in one command."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from vivace.cli.ask import describe
+from vivace.cli.choice import Choice, check_memory, choose
+from vivace.cli.machine import Machine, inspect
+from vivace.cli.places import data_root
+from vivace.client.connection import Figures, open_connection
+from vivace.config import Config, LlamaCppConfig, ServerConfig, StoreConfig
+from vivace.download import bring, progress_line
+from vivace.gateway.app import accelerators, serve
+
+__all__ = ["up"]
+
+_PROBE = "Write a Python function that returns the n-th Fibonacci number."
+
+
+@click.command()
+@click.option(
+    "--model",
+    "-m",
+    metavar="NAME",
+    help="A model's name, a hub id (owner/name), or the path of a GGUF file. Default: chosen for "
+    "this machine.",
+)
+@click.option("--port", type=int, default=8765, show_default=True, help="Where to listen.")
+@click.option("--context", type=int, default=8192, show_default=True, help="Tokens per answer.")
+@click.option("--slots", type=int, default=2, show_default=True, help="Answers at once.")
+def up(model: str | None, port: int, context: int, slots: int) -> None:
+    """Run a coding model on this machine.
+
+    Chooses a model that fits, downloads it once, starts llama.cpp and serves it on this machine
+    only. It says what it chose and why, how fast it is, and what to type next. Ctrl-C ends it.
+    """
+    began = time.perf_counter()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    machine = inspect()
+    choice = choose(model, machine)
+    _say("machine", machine.describe())
+    _say("model", f"{choice.name}: {choice.why}")
+    check_memory(choice, machine, context * slots)
+    _warn_of_idle_gpu(machine)
+    _fetch(choice)
+    _say("engine", "starting llama.cpp")
+    config = _config(choice, port, context, slots)
+    url = f"http://127.0.0.1:{port}/v1"
+
+    async def greet() -> None:
+        _say("ready", f"after {time.perf_counter() - began:.1f} s")
+        _say("speed", describe(await _probe(url)) + " (one short question)")
+        click.echo(_next_steps(url, choice.name))
+
+    serve(config, Path.cwd(), greet)
+
+
+def _config(choice: Choice, port: int, context: int, slots: int) -> Config:
+    folder = data_root()
+    folder.mkdir(parents=True, exist_ok=True)
+    engine = LlamaCppConfig(
+        name="llama.cpp", model=choice.name, path=str(choice.path), context=context, slots=slots
+    )
+    return Config(
+        version=1,
+        engines=(engine,),
+        server=ServerConfig(port=port),
+        store=StoreConfig(path=str(folder / "turns.db")),
+    )
+
+
+def _say(what: str, text: str) -> None:
+    click.echo(f"{click.style(f'{what:>8}', bold=True)}  {text}")
+
+
+def _warn_of_idle_gpu(machine: Machine) -> None:
+    """A GPU is never left idle without a word."""
+    if machine.kind == "cpu":
+        return
+    if not accelerators():
+        _say(
+            "warning",
+            f"this machine has {machine.describe()}, but the llama.cpp found here runs on the "
+            "processor only. Install one with GPU support (llama-server on PATH is preferred).",
+        )
+
+
+def _fetch(choice: Choice) -> None:
+    if choice.wanted is None:
+        return
+    with progress_line(choice.name) as progress:
+        fetched = bring(choice.wanted, progress, tell=lambda line: _say("file", line))
+    if fetched:
+        _say("file", f"{choice.path} (verified)")
+    else:
+        _say("file", f"{choice.path} (already here)")
+
+
+async def _probe(url: str) -> Figures:
+    async with open_connection(url) as connection:
+        body = {"input": _PROBE, "max_output_tokens": 32, "store": False}
+        async for _ in connection.turn(**body):
+            pass
+        return connection.figures
+
+
+def _next_steps(url: str, model: str) -> str:
+    at = "" if url.endswith(":8765/v1") else f" --url {url}"
+    return f"""
+  Now, in another terminal:
+    vivace ask{at} "Explain Python's with statement in two sentences."
+    vivace connect codex{at}     lines for Codex CLI; also sdk, curl, continue, zed
+  The API stands at {url}, the model is called {model}. Ctrl-C ends it.
+"""

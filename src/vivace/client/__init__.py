@@ -1,0 +1,1 @@
+"""The connection to a gateway that the command line and the editors share."""

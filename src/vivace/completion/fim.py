@@ -1,0 +1,25 @@
+"""A gap to be filled, written as the model was trained to read it."""
+
+from __future__ import annotations
+
+from vivace.models import Fim
+from vivace.protocol.requests import Fill
+
+__all__ = ["render", "stops"]
+
+
+def render(fill: Fill, fim: Fim) -> str:
+    """The prompt. Other files of the repository come first, each behind its marker."""
+    parts: list[str] = []
+    if fim.repo and fim.file_sep and (fill.files or fill.path):
+        parts.append(f"{fim.repo}{fill.repo or 'repository'}\n")
+        parts += [f"{fim.file_sep}{file.path}\n{file.text}\n" for file in fill.files]
+        parts.append(f"{fim.file_sep}{fill.path or 'file'}\n")
+    parts += [fim.prefix, fill.prefix, fim.suffix, fill.suffix or "", fim.middle]
+    return "".join(parts)
+
+
+def stops(fim: Fim) -> tuple[str, ...]:
+    """What a model writes when it goes on past the gap."""
+    marks = (fim.prefix, fim.suffix, fim.middle, fim.pad, fim.repo, fim.file_sep)
+    return tuple(mark for mark in marks if mark)

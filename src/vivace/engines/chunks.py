@@ -1,0 +1,175 @@
+"""Reads the chunks of an OpenAI-compatible stream into deltas. No I/O: bytes in, deltas out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from vivace.conversation.deltas import (
+    CallText,
+    Delta,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    Tokens,
+)
+from vivace.engines.tool_forms import ToolForms
+from vivace.errors import EngineError
+
+__all__ = ["ChunkReader", "SseLines"]
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Call(Struct):
+    index: int = 0
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(Struct):
+    delta: _Delta | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _Details(Struct):
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: Raw | None = None
+
+
+_decoder: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
+
+
+class SseLines:
+    """Cuts a stream of bytes into the data of its events."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+
+
+class ChunkReader:
+    """One stream. Calls of custom tools are held back until whole, then rewritten.
+
+    ``forced``: the answer is a call written as JSON text (see ``ToolForms.forced_schema``).
+    """
+
+    def __init__(self, forms: ToolForms, *, generate: bool = True, forced: bool = False) -> None:
+        self._forms = forms
+        self._generate = generate
+        self._forced: list[str] | None = [] if forced else None
+        self._reason = ""
+        self._usage: _Usage | None = None
+        self._pieces = 0
+        self._open: int | None = None
+        self._held: tuple[str, list[str]] | None = None
+
+    def feed(self, data: bytes) -> Iterator[Delta]:
+        """The deltas of one event's data."""
+        try:
+            chunk = _decoder.decode(data)
+        except msgspec.MsgspecError as error:
+            raise EngineError(f"The engine sent something that is no chunk: {error}.") from None
+        if chunk.error is not None:
+            raise EngineError(f"The engine failed: {bytes(chunk.error).decode()[:300]}")
+        self._usage = chunk.usage or self._usage
+        for choice in chunk.choices:
+            if self._generate:
+                yield from self._choice(choice)
+            self._reason = choice.finish_reason or self._reason
+
+    @property
+    def complete(self) -> bool:
+        """Whether the engine said why it ended; without that, it broke off."""
+        return bool(self._reason)
+
+    def finish(self) -> Iterator[Delta]:
+        """What is left when the stream has ended."""
+        yield from self._release()
+        if self._forced:
+            yield from self._forced_call("".join(self._forced))
+        usage = self._usage or _Usage(completion_tokens=self._pieces)
+        prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+        tokens = Tokens(
+            usage.prompt_tokens,
+            usage.completion_tokens if self._generate else 0,
+            (prompt.cached_tokens or 0) if prompt else 0,
+            (completion.reasoning_tokens or 0) if completion else 0,
+        )
+        yield Finished("length" if self._reason == "length" and self._generate else "stop", tokens)
+
+    def _choice(self, choice: _Choice) -> Iterator[Delta]:
+        delta = choice.delta or _Delta(content=choice.text)
+        self._pieces += 1
+        thought = delta.reasoning_content or delta.reasoning
+        if thought:
+            yield ReasoningDelta(thought)
+        if delta.content and self._forced is not None:
+            self._forced.append(delta.content)
+        elif delta.content:
+            yield TextDelta(delta.content)
+        for call in delta.tool_calls or ():
+            yield from self._call(call)
+
+    def _call(self, call: _Call) -> Iterator[Delta]:
+        function = call.function or _Function()
+        if call.index != self._open and function.name:
+            yield from self._release()
+            self._open = call.index
+            yield self._forms.opened(function.name, call.id)
+            if self._forms.rewrites(function.name):
+                self._held = (function.name, [])
+        if not function.arguments:
+            return
+        if self._held is not None:
+            self._held[1].append(function.arguments)
+        else:
+            yield CallText(function.arguments)
+
+    def _forced_call(self, answer: str) -> Iterator[Delta]:
+        call = self._forms.forced_call(answer)
+        if call is None:
+            yield TextDelta(answer)
+            return
+        name, arguments = call
+        yield self._forms.opened(name, None)
+        yield CallText(
+            self._forms.rewrite(name, arguments) if self._forms.rewrites(name) else arguments
+        )
+
+    def _release(self) -> Iterator[Delta]:
+        if self._held is not None:
+            name, pieces = self._held
+            self._held = None
+            yield CallText(self._forms.rewrite(name, "".join(pieces)))

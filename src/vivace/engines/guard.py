@@ -1,0 +1,27 @@
+"""Runs a program and ends it when our own standard input closes, that is, when our parent is gone.
+
+An engine must not outlive the gateway that started it, however that gateway ended.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as child:  # noqa: S603
+
+        def end_with_parent() -> None:
+            sys.stdin.buffer.read()
+            child.terminate()
+
+        threading.Thread(target=end_with_parent, daemon=True).start()
+        sys.exit(child.wait())
+
+
+if __name__ == "__main__":
+    main()

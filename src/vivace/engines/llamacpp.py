@@ -1,0 +1,183 @@
+"""llama.cpp's own server, started, watched and restarted by us.
+
+The work itself goes over its OpenAI-compatible API. When the process dies, requests that were
+running end with ``EngineDied``; it is started again, with growing pauses while that fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+import httpx2
+
+from vivace.conversation.deltas import Delta
+from vivace.engines.base import Card, Work
+from vivace.engines.openai import OpenAIEngine
+from vivace.errors import ConfigError, EngineDied
+from vivace.models import Fim
+from vivace.protocol.items import Item
+
+__all__ = ["LlamaCppEngine", "accelerators"]
+
+log = logging.getLogger("vivace.llamacpp")
+
+_LONGEST_PAUSE = 30.0
+
+
+def _server_command() -> list[str]:
+    """How to start llama.cpp's server here; its options follow."""
+    found = shutil.which("llama-server")
+    if found is not None:
+        return [sys.executable, "-m", "vivace.engines.guard", found, "--jinja", "--slots"]
+    if importlib.util.find_spec("xllamacpp") is not None:
+        return [sys.executable, "-m", "vivace.engines.xllamacpp_server"]
+    raise ConfigError(
+        "llama.cpp is not installed. Install it so that llama-server is on PATH (brew install "
+        "llama.cpp, winget install llama.cpp), or run: pip install 'vivace[llamacpp]'"
+    )
+
+
+def accelerators() -> list[str]:
+    """The GPUs that the llama.cpp found here can use."""
+    found = shutil.which("llama-server")
+    if found is not None:
+        asked = [found, "--list-devices"]
+    else:
+        listed = "import xllamacpp as x; print('\\n  '.join(['', *map(str, x.get_device_info())]))"
+        asked = [sys.executable, "-c", listed]
+    try:
+        answer = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return []
+    lines = (line.strip() for line in answer.stdout.splitlines() if line.startswith("  "))
+    return [line for line in lines if "CPU" not in line.upper()]
+
+
+class LlamaCppEngine:
+    def __init__(
+        self,
+        name: str,
+        card: Card,
+        path: Path,
+        *,
+        fim: Fim | None = None,
+        slots: int = 2,
+        gpu_layers: int = 999,
+    ) -> None:
+        """``card.context`` is what each of the ``slots`` gets."""
+        self.name = name
+        self.cards: Sequence[Card] = (card,)
+        port = _free_port()
+        self._root = f"http://127.0.0.1:{port}"
+        threads = os.cpu_count() or 1
+        self._command = [
+            *_server_command(),
+            *("--model", str(path)),
+            *("--host", "127.0.0.1", "--port", str(port)),
+            *("--ctx-size", str(card.context * slots), "--parallel", str(slots)),
+            *("--threads", str(threads), "--n-gpu-layers", str(gpu_layers)),
+        ]
+        # Its grammar lets a model that was told to call a tool answer with text all the same.
+        self._api = OpenAIEngine(name, card, f"{self._root}/v1", fim=fim, forces_calls=False)
+        self._process: asyncio.subprocess.Process | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._said: deque[str] = deque(maxlen=40)
+        self._ready = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    async def start(self) -> None:
+        await self._launch()
+        self._watching = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            try:
+                await asyncio.wait_for(self._process.wait(), 10)
+            except TimeoutError:
+                self._process.kill()
+        await self._api.stop()
+
+    def healthy(self) -> bool:
+        return self._ready
+
+    def running(self) -> int:
+        return self._api.running()
+
+    def count(self, items: Sequence[Item], model: str) -> int:
+        return self._api.count(items, model)
+
+    def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        return self._api.generate(work)
+
+    # -- the process ------------------------------------------------------------------------------
+
+    async def _launch(self) -> None:
+        """Start the process and wait until it has loaded the model."""
+        self._said.clear()
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        listening = asyncio.create_task(self._listen(self._process))
+        async with httpx2.AsyncClient(timeout=5) as http:
+            while not await self._answers(http):
+                if self._process.returncode is not None:
+                    await listening
+                    raise EngineDied(f"llama.cpp could not load the model: {self._reason()}")
+                await asyncio.sleep(0.1)
+        self._ready = True
+
+    async def _answers(self, http: httpx2.AsyncClient) -> bool:
+        with contextlib.suppress(httpx2.TransportError):
+            return (await http.get(f"{self._root}/health")).status_code == 200
+        return False
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Keep the last lines it says, to explain a failure; the rest goes nowhere."""
+        assert process.stdout is not None
+        async for line in process.stdout:
+            self._said.append(line.decode(errors="replace").strip())
+
+    def _reason(self) -> str:
+        complaints = [line for line in self._said if "error" in line.lower() or "fail" in line]
+        return (complaints or list(self._said) or ["it said nothing"])[0][:300]
+
+    async def _watch(self) -> None:
+        pause = 0.5
+        while True:
+            assert self._process is not None
+            code = await self._process.wait()
+            self._ready = False
+            log.warning("%s died with exit code %s; starting it again", self.name, code)
+            try:
+                await self._launch()
+                pause = 0.5
+                log.info("%s is running again", self.name)
+            except EngineDied as error:
+                log.warning("%s: %s Next try in %.1f s", self.name, error, pause)
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])

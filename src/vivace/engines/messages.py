@@ -1,0 +1,52 @@
+"""A conversation's items as the chat messages most engines take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vivace.engines.base import Chat
+from vivace.engines.tool_forms import ToolForms
+from vivace.protocol.items import Item, Message, ToolCall, ToolOutput, text_of
+
+__all__ = ["chat_messages"]
+
+
+def chat_messages(chat: Chat, forms: ToolForms) -> list[dict[str, Any]]:
+    """System, user, assistant and tool messages, in order.
+
+    Open models know no developer role; such a message becomes a system message where it stands,
+    because moving it to the front would change everything behind it and empty the cache.
+    """
+    messages: list[dict[str, Any]] = []
+    if chat.instructions:
+        messages.append({"role": "system", "content": chat.instructions})
+    for item in chat.items:
+        if isinstance(item, ToolCall):
+            name, arguments = forms.call(item)
+            call = {
+                "id": item.call_id,
+                "type": "function",
+                "function": {"name": name, "arguments": arguments},
+            }
+            _assistant(messages).setdefault("tool_calls", []).append(call)
+        else:
+            message = _message(item)
+            if message is not None:
+                messages.append(message)
+    return messages
+
+
+def _assistant(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message a call belongs to: text and calls of one turn are one message."""
+    if not messages or messages[-1]["role"] != "assistant":
+        messages.append({"role": "assistant", "content": ""})
+    return messages[-1]
+
+
+def _message(item: Item) -> dict[str, Any] | None:
+    if isinstance(item, Message):
+        role = "system" if item.role == "developer" else item.role
+        return {"role": role, "content": text_of(item.content)}
+    if isinstance(item, ToolOutput):
+        return {"role": "tool", "tool_call_id": item.call_id, "content": text_of(item.output)}
+    return None  # reasoning is the model's own affair, and tools are declared elsewhere

@@ -1,0 +1,198 @@
+"""Any OpenAI-compatible endpoint as an engine: llama.cpp, vLLM, SGLang, Ollama, or a rented one.
+
+Work is sent as a streaming request; closing the stream is how it is aborted. When the reader is
+slow we stop reading, and the endpoint waits on its socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
+
+import httpx2
+import msgspec
+
+from vivace.completion import fim
+from vivace.conversation.deltas import Delta
+from vivace.engines.base import Card, Chat, Work
+from vivace.engines.chunks import ChunkReader, SseLines
+from vivace.engines.messages import chat_messages
+from vivace.engines.tool_forms import ToolForms
+from vivace.errors import EngineDied, EngineError
+from vivace.models import Fim
+from vivace.protocol.items import Item
+from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
+
+__all__ = ["OpenAIEngine"]
+
+# No tokenizer is at hand, so lengths are guessed from characters. Code has more tokens than prose;
+# three characters for one keeps the guess on the safe side.
+_CHARACTERS_PER_TOKEN = 3
+_PER_ITEM = 8
+
+
+class OpenAIEngine:
+    def __init__(
+        self,
+        name: str,
+        card: Card,
+        url: str,
+        *,
+        upstream: str | None = None,
+        key: str | None = None,
+        fim: Fim | None = None,
+        forces_calls: bool = True,
+    ) -> None:
+        """``url`` ends in ``/v1``. ``upstream`` is the model's name there, if it is another.
+
+        ``forces_calls``: whether the endpoint really makes a call when one is required. Where it
+        does not, the call is asked for by a schema, which it does follow.
+        """
+        self.name = name
+        self.cards: Sequence[Card] = (card,)
+        self._upstream = upstream or card.name
+        self._fim = fim
+        self._forces_calls = forces_calls
+        self._running = 0
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        # Reading a long prompt on a small machine takes minutes before the first byte comes.
+        timeout = httpx2.Timeout(10, read=900)
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+        self._http = httpx2.AsyncClient(
+            base_url=url.rstrip("/"), headers=headers, timeout=timeout, limits=limits
+        )
+
+    async def start(self) -> None:
+        """Nothing to start: the endpoint is someone else's to run."""
+
+    async def stop(self) -> None:
+        await self._http.aclose()
+
+    def healthy(self) -> bool:
+        return True
+
+    def running(self) -> int:
+        return self._running
+
+    def count(self, items: Sequence[Item], model: str) -> int:
+        sizes = (len(msgspec.json.encode(item)) for item in items)
+        return sum(size // _CHARACTERS_PER_TOKEN + _PER_ITEM for size in sizes)
+
+    async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        if isinstance(work.prompt, Chat):
+            forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
+            path, body = "/chat/completions", self._chat(work.prompt, forms)
+        else:
+            forms = ToolForms(Toolbox())
+            path, body = "/completions", self._completion(work.prompt)
+        body |= self._settings(work, stop=body.get("stop", []))
+        reader = ChunkReader(forms, generate=work.generate, forced=self._by_schema(forms))
+        self._running += 1
+        try:
+            async with self._streaming(path, body) as response:
+                lines = SseLines()
+                async for data in response.aiter_bytes():
+                    for line in lines.feed(data):
+                        if line == b"[DONE]":
+                            break
+                        for delta in reader.feed(line):
+                            yield delta
+            if not reader.complete:
+                raise EngineDied(f"{self.name} broke off in the middle of its answer.")
+            for delta in reader.finish():
+                yield delta
+        except httpx2.TransportError as error:
+            raise EngineDied(
+                f"{self.name} cannot be reached or broke off: {type(error).__name__}."
+            ) from error
+        finally:
+            self._running -= 1
+
+    @contextlib.asynccontextmanager
+    async def _streaming(self, path: str, body: dict[str, Any]) -> AsyncIterator[httpx2.Response]:
+        request = self._http.build_request(
+            "POST",
+            path,
+            content=msgspec.json.encode(body),
+            headers={"content-type": "application/json"},
+        )
+        response = await self._http.send(request, stream=True)
+        try:
+            if response.status_code >= 400:
+                await response.aread()
+                raise EngineError(_refusal(self.name, response))
+            yield response
+        finally:
+            await response.aclose()
+
+    def _chat(self, chat: Chat, forms: ToolForms) -> dict[str, Any]:
+        body: dict[str, Any] = {"messages": chat_messages(chat, forms)}
+        tools = forms.declarations()
+        if self._by_schema(forms):
+            _add_instruction(body["messages"], forms.forced_request())
+            schema = {"name": "call", "schema": forms.forced_schema(), "strict": True}
+            return body | {"response_format": {"type": "json_schema", "json_schema": schema}}
+        if tools:
+            body["tools"] = tools
+            body["tool_choice"] = forms.mode
+            body["parallel_tool_calls"] = chat.parallel_tool_calls
+        form = _response_format(chat.format)
+        if form is not None:
+            body["response_format"] = form
+        if chat.effort is not None:
+            body["reasoning_effort"] = chat.effort
+        return body
+
+    def _by_schema(self, forms: ToolForms) -> bool:
+        return not self._forces_calls and forms.mode == "required" and bool(forms.declarations())
+
+    def _completion(self, fill: Fill) -> dict[str, Any]:
+        if fill.suffix is None:
+            return {"prompt": fill.prefix}
+        if self._fim is None:  # the endpoint may know how, and will say so if it does not
+            return {"prompt": fill.prefix, "suffix": fill.suffix}
+        return {"prompt": fim.render(fill, self._fim), "stop": list(fim.stops(self._fim))}
+
+    def _settings(self, work: Work, stop: list[str]) -> dict[str, Any]:
+        sampling = work.sampling
+        settings: dict[str, Any] = {
+            "model": self._upstream,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "presence_penalty": sampling.presence_penalty,
+            "frequency_penalty": sampling.frequency_penalty,
+            "max_tokens": sampling.max_tokens if work.generate else 1,
+            "seed": sampling.seed,
+            "stop": [*stop, *sampling.stop] or None,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+
+
+def _add_instruction(messages: list[dict[str, Any]], text: str) -> None:
+    """Into the first system message: many templates take only one."""
+    if messages and messages[0]["role"] == "system":
+        messages[0]["content"] += f"\n\n{text}"
+    else:
+        messages.insert(0, {"role": "system", "content": text})
+
+
+def _response_format(form: TextFormat) -> dict[str, Any] | None:
+    if isinstance(form, JsonObjectFormat):
+        return {"type": "json_object"}
+    if isinstance(form, JsonSchemaFormat):
+        schema = {"name": form.name, "schema": form.schema or {}, "strict": bool(form.strict)}
+        return {"type": "json_schema", "json_schema": schema}
+    return None
+
+
+def _refusal(name: str, response: httpx2.Response) -> str:
+    """What the endpoint said, as far as it said anything; never the whole of what we sent."""
+    try:
+        said = msgspec.json.decode(response.content)["error"]
+        said = said.get("message", said) if isinstance(said, dict) else said
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        said = response.text
+    return f"{name} refused the request with {response.status_code}: {str(said)[:300]}"

@@ -1,0 +1,46 @@
+"""llama.cpp's own server out of the ``xllamacpp`` wheel, as a process of its own.
+
+For machines without a ``llama-server`` on PATH. It takes that program's options, as far as we use
+them, and lives as long as its standard input is open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import xllamacpp
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ctx-size", type=int, required=True)
+    parser.add_argument("--parallel", type=int, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--n-gpu-layers", type=int, required=True)
+    options = parser.parse_args()
+
+    params = xllamacpp.CommonParams()
+    params.model.path = options.model
+    params.hostnames = [options.host]
+    params.port = options.port
+    params.n_ctx = options.ctx_size
+    params.n_parallel = options.parallel
+    params.cpuparams.n_threads = options.threads
+    params.cpuparams_batch.n_threads = options.threads
+    params.n_gpu_layers = options.n_gpu_layers
+    params.use_jinja = True
+    params.endpoint_slots = True
+    params.ui = False
+    server = xllamacpp.Server(params)
+    sys.stdin.buffer.read()
+    del server
+
+
+if __name__ == "__main__":
+    main()

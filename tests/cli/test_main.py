@@ -1,0 +1,148 @@
+"""The command line as a person meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from vivace import __version__
+from vivace.cli.main import commands
+
+RIGHT = """version = 1
+[server]
+port = 0
+[store]
+path = ":memory:"
+[[engines]]
+name = "demo"
+kind = "scripted"
+model = "local-model"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "vivace.toml"
+    path.write_text(RIGHT)
+    return path
+
+
+def vivace(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = "from vivace.cli.main import main; main()"
+    inherited = {name: value for name, value in os.environ.items() if "VIVACE" not in name}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=inherited | environment,
+        timeout=20,
+        check=False,
+    )
+
+
+def complaint(ran: subprocess.CompletedProcess[str]) -> str:
+    """The one line a person sees when something is wrong."""
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert "Traceback" not in ran.stderr
+    (line,) = [line for line in ran.stderr.splitlines() if line.startswith("vivace: ")]
+    return line
+
+
+# -- help -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["serve", "-h"], ["config", "-h"]])
+def test_help_is_there(arguments: list[str]) -> None:
+    shown = CliRunner().invoke(commands, arguments)
+    assert shown.exit_code == 0
+    assert "Usage:" in shown.output
+
+
+def test_help_names_every_command() -> None:
+    shown = CliRunner().invoke(commands, ["--help"]).output
+    assert all(name in shown for name in commands.commands)
+
+
+def test_every_command_and_option_explains_itself() -> None:
+    for name, command in commands.commands.items():
+        assert command.help, name
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.help, f"{name} {option.name}"
+
+
+def test_the_version_is_told() -> None:
+    assert __version__ in CliRunner().invoke(commands, ["--version"]).output
+
+
+def test_an_unknown_command_is_an_error_of_use() -> None:
+    assert CliRunner().invoke(commands, ["sreve"]).exit_code == 2
+
+
+# -- config check ---------------------------------------------------------------------------------
+
+
+def test_a_right_file_is_said_to_be_right_with_what_it_means(path: Path) -> None:
+    shown = CliRunner(env={"VIVACE_PORT": "4321"}).invoke(
+        commands, ["config", "check", "-c", str(path)]
+    )
+    assert shown.exit_code == 0
+    assert f"{path} is right." in shown.output
+    for part in ("http://127.0.0.1:4321/v1", "local-model", "demo", ":memory:", "this machine"):
+        assert part in shown.output
+
+
+def test_the_file_is_found_here_or_by_the_environment(path: Path, tmp_path: Path) -> None:
+    assert vivace("config", "check", cwd=tmp_path).returncode == 0
+    other = path.rename(tmp_path / "other.toml")
+    assert vivace("config", "check", cwd=tmp_path, VIVACE_CONFIG=str(other)).returncode == 0
+
+
+def test_a_missing_file_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    said = complaint(vivace("config", "check", cwd=tmp_path))
+    assert "vivace.toml" in said
+    assert "--config" in said
+
+
+@pytest.mark.parametrize("command", [["config", "check"], ["serve"]])
+def test_an_unknown_key_is_answered_with_the_nearest_right_one(
+    path: Path, tmp_path: Path, command: list[str]
+) -> None:
+    path.write_text(RIGHT.replace("port", "prot"))
+    assert "unknown key 'prot'; did you mean 'port'?" in complaint(vivace(*command, cwd=tmp_path))
+
+
+def test_a_wrong_type_is_answered_with_its_place(path: Path, tmp_path: Path) -> None:
+    path.write_text(RIGHT.replace("port = 0", 'port = "eighty"'))
+    said = complaint(vivace("config", "check", cwd=tmp_path))
+    assert "server.port: expected `int`, got `str`" in said
+
+
+# -- serve ----------------------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken_is_one_line_that_says_what_to_do(path: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = complaint(vivace("serve", cwd=tmp_path, VIVACE_PORT=port))
+    assert f"127.0.0.1:{port}" in said
+    assert "VIVACE_PORT" in said
+
+
+def test_a_script_that_is_not_there_is_named(path: Path, tmp_path: Path) -> None:
+    path.write_text(RIGHT + 'script = "none.toml"\n')
+    assert "none.toml" in complaint(vivace("serve", cwd=tmp_path))
+
+
+def test_a_store_that_cannot_be_opened_is_named(path: Path, tmp_path: Path) -> None:
+    path.write_text(RIGHT.replace(":memory:", "missing/vivace.db"))
+    assert "missing/vivace.db" in complaint(vivace("serve", cwd=tmp_path))

@@ -1,0 +1,420 @@
+"""OpenAI's own Python SDK as the client: what it sends is taken, what it parses is right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+from openai.types.responses import Response
+from pydantic import BaseModel
+
+from tests.support.http import key, keys
+from tests.support.server import MODEL, RunningGateway, configuration
+from tests.support.waiting import eventually
+from vivace.engines.scripted import Call, Die, Fail, Reply, Say, Stall, Think
+
+FOREVER = Stall(60)
+WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+CITY = '{"city": "Oslo"}'
+
+
+@pytest.fixture
+def client(gateway: RunningGateway) -> Iterator[OpenAI]:
+    with OpenAI(base_url=gateway.url, api_key="unused", max_retries=0) as made:
+        yield made
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+# -- responses ------------------------------------------------------------------------------------
+
+
+def test_a_response_is_created_retrieved_and_deleted(
+    gateway: RunningGateway, client: OpenAI
+) -> None:
+    gateway.engine.play([Reply(then=(Say("Good day."),))])
+    made = client.responses.create(
+        model=MODEL, input="Hi", instructions="Be brief.", metadata={"ticket": "7"}
+    )
+    assert made.output_text == "Good day."
+    assert made.usage is not None
+    assert made.usage.total_tokens == made.usage.input_tokens + made.usage.output_tokens
+    found = client.responses.retrieve(made.id)
+    assert found.to_dict() == made.to_dict()
+    assert found.metadata == {"ticket": "7"}
+    client.responses.delete(made.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(made.id)
+
+
+def test_the_stream_helper_builds_the_response_from_its_events(
+    gateway: RunningGateway, client: OpenAI
+) -> None:
+    gateway.engine.play([Reply(then=(Think("Hm."), Say("Good day."), Call("weather", CITY)))])
+    with client.responses.stream(model=MODEL, input="Hi") as stream:
+        snapshots = [e.snapshot for e in stream if e.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert snapshots[-1] == final.output_text == "Good day."
+    assert [item.type for item in final.output] == ["reasoning", "message", "function_call"]
+
+
+def test_the_raw_stream_has_every_event_in_order(gateway: RunningGateway, client: OpenAI) -> None:
+    gateway.engine.play([Reply(then=(Say("Good day."),))])
+    events = list(client.responses.create(model=MODEL, input="Hi", stream=True))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert events[0].type == "response.created"
+    last = events[-1]
+    assert last.type == "response.completed"
+    assert last.response.output_text == "Good day."
+
+
+def test_a_background_response_is_watched_and_cancelled(
+    gateway: RunningGateway, client: OpenAI
+) -> None:
+    gateway.engine.play([Reply(then=(Say("Well"), FOREVER))])
+    begun = client.responses.create(model=MODEL, input="Hi", background=True)
+    assert begun.status in ("queued", "in_progress")
+    with client.responses.retrieve(begun.id, stream=True, starting_after=0) as stream:
+        first = next(iter(stream))
+    assert first.sequence_number == 1
+    cancelled = client.responses.cancel(begun.id)
+    assert cancelled.status == "cancelled"
+    assert gateway.engine.running() == 0
+
+
+def test_input_items_are_listed_across_pages(gateway: RunningGateway, client: OpenAI) -> None:
+    texts = ["one", "two", "three", "four", "five"]
+    made = client.responses.create(
+        model=MODEL, input=[{"role": "user", "content": text} for text in texts]
+    )
+    items = list(client.responses.input_items.list(made.id, limit=2, order="asc"))
+    assert [item.to_dict()["content"][0]["text"] for item in items] == texts  # type: ignore[index]
+
+
+def test_a_chain_of_responses_is_one_conversation(gateway: RunningGateway, client: OpenAI) -> None:
+    lengths = []
+    previous: Response | None = None
+    for text in ("The word is cobalt.", "Which word?", "Sure?"):
+        previous = client.responses.create(
+            model=MODEL, input=text, previous_response_id=previous.id if previous else None
+        )
+        assert previous.usage is not None
+        lengths.append(previous.usage.input_tokens)
+    assert lengths == sorted(set(lengths))
+
+
+def test_a_long_conversation_is_compacted_and_goes_on(
+    gateway: RunningGateway, client: OpenAI
+) -> None:
+    gateway.engine.play([Reply(when="Summarise", then=(Say("They like cobalt."),))])
+    made = client.responses.create(model=MODEL, input="I like cobalt.")
+    compacted = client.responses.compact(model=MODEL, previous_response_id=made.id)
+    window: Any = [item.to_dict() for item in compacted.output]
+    question: Any = {"role": "user", "content": "Go on."}
+    fresh = client.responses.create(model=MODEL, input=[*window, question])
+    assert fresh.status == "completed"
+    assert fresh.previous_response_id is None
+
+
+# -- structured output ----------------------------------------------------------------------------
+
+
+def test_an_answer_is_parsed_into_a_model(gateway: RunningGateway, client: OpenAI) -> None:
+    gateway.engine.play([Reply(then=(Say('{"name": "Ada", "age": 36}'),))])
+    parsed = client.responses.parse(model=MODEL, input="Who?", text_format=Person)
+    assert parsed.output_parsed == Person(name="Ada", age=36)
+    with client.responses.stream(model=MODEL, input="Who?", text_format=Person) as stream:
+        assert stream.get_final_response().output_parsed == Person(name="Ada", age=36)
+    choice = client.chat.completions.parse(
+        model=MODEL, messages=[{"role": "user", "content": "Who?"}], response_format=Person
+    ).choices[0]
+    assert choice.message.parsed == Person(name="Ada", age=36)
+
+
+def test_the_asked_for_format_is_echoed(gateway: RunningGateway, client: OpenAI) -> None:
+    wanted: Any = {
+        "format": {
+            "type": "json_schema",
+            "name": "place",
+            "schema": WEATHER,
+            "strict": True,
+            "description": "Where.",
+        },
+        "verbosity": "low",
+    }
+    made = client.responses.create(model=MODEL, input="Who?", text=wanted)
+    assert made.text is not None
+    assert made.text.to_dict() == wanted
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chained", [True, False], ids=["chained", "resent"])
+def test_a_function_is_called_and_its_output_answered(
+    gateway: RunningGateway, client: OpenAI, chained: bool
+) -> None:
+    gateway.engine.play(
+        [
+            Reply(when="sun", after="tool", then=(Say("Sunny."),)),
+            Reply(then=(Call("weather", CITY),)),
+        ]
+    )
+    tool: Any = {"type": "function", "name": "weather", "parameters": WEATHER, "strict": True}
+    question: Any = {"role": "user", "content": "Weather?"}
+    first = client.responses.create(
+        model=MODEL,
+        input=[question],
+        tools=[tool],
+        tool_choice={"type": "function", "name": "weather"},
+    )
+    [call] = first.output
+    assert call.type == "function_call"
+    assert json.loads(call.arguments) == {"city": "Oslo"}
+    output: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sun"}
+    second = client.responses.create(
+        model=MODEL,
+        tools=[tool],
+        previous_response_id=first.id if chained else None,
+        input=[output] if chained else [question, *first.output, output],
+    )
+    assert second.output_text == "Sunny."
+
+
+def test_a_custom_tool_is_called_and_its_output_answered(
+    gateway: RunningGateway, client: OpenAI
+) -> None:
+    gateway.engine.play(
+        [
+            Reply(after="tool", then=(Say("Patched."),)),
+            Reply(then=(Call("patch", "+ one\n", custom=True),)),
+        ]
+    )
+    tool: Any = {
+        "type": "custom",
+        "name": "patch",
+        "format": {"type": "grammar", "syntax": "regex", "definition": r"\+ .*\n"},
+    }
+    first = client.responses.create(
+        model=MODEL, input="Fix it.", tools=[tool], tool_choice={"type": "custom", "name": "patch"}
+    )
+    assert [shown.to_dict() for shown in first.tools] == [tool | {"description": None}]
+    [call] = first.output
+    assert call.type == "custom_tool_call"
+    assert call.input == "+ one\n"
+    second = client.responses.create(
+        model=MODEL,
+        previous_response_id=first.id,
+        input=[{"type": "custom_tool_call_output", "call_id": call.call_id, "output": "done"}],
+    )
+    assert second.output_text == "Patched."
+
+
+# -- the WebSocket --------------------------------------------------------------------------------
+
+
+def test_turns_are_chained_on_one_socket(gateway: RunningGateway) -> None:
+    gateway.engine.play(
+        [
+            Reply(when="sun", after="tool", then=(Say("Sunny."),)),
+            Reply(when="Weather", then=(Call("weather", CITY),)),
+        ]
+    )
+
+    async def converse() -> list[Response]:
+        client = AsyncOpenAI(base_url=gateway.url, api_key="unused")
+        done: list[Response] = []
+        async with client.responses.connect() as socket:
+
+            async def turn(**body: Any) -> Response:
+                await socket.response.create(model=MODEL, store=False, **body)
+                async for event in socket:
+                    if event.type == "response.completed":
+                        done.append(event.response)
+                        break
+                return done[-1]
+
+            warm = await turn(input="You are helpful.", generate=False)
+            called = await turn(input="Weather?", previous_response_id=warm.id)
+            [call] = called.output
+            assert call.type == "function_call"
+            output = {"type": "function_call_output", "call_id": call.call_id, "output": "sun"}
+            await turn(input=[output], previous_response_id=called.id)
+        await client.close()
+        return done
+
+    warm, called, answered = asyncio.run(converse())
+    assert warm.output == []
+    assert answered.output_text == "Sunny."
+    assert answered.previous_response_id == called.id
+
+
+def test_lanes_run_beside_each_other_on_one_socket(gateway: RunningGateway) -> None:
+    gateway.engine.play([Reply(when="slow", then=(FOREVER,)), Reply(then=(Say("Quick."),))])
+
+    async def converse() -> tuple[str | None, str]:
+        client = AsyncOpenAI(base_url=gateway.url, api_key="unused")
+        async with client, client.responses.connect() as socket:
+            await socket.response.create(model=MODEL, input="slow", stream_id="a")
+            await socket.response.create(model=MODEL, input="quick", stream_id="b")
+            async for event in socket:
+                if event.type == "response.completed":
+                    return getattr(event, "stream_id", None), event.response.output_text
+        raise AssertionError("nothing was completed")
+
+    assert asyncio.run(converse()) == ("b", "Quick.")
+    eventually(lambda: gateway.engine.running() == 0)
+
+
+def test_a_refused_turn_and_a_steer_reach_their_handlers(gateway: RunningGateway) -> None:
+    gateway.engine.play([Reply(then=(FOREVER,))])
+
+    with (
+        OpenAI(base_url=gateway.url, api_key="unused") as client,
+        client.responses.connect() as socket,
+    ):
+        socket.response.create(model="unknown", input="Hi")
+        refused = socket.recv()
+        assert refused.type == "error"
+        assert refused.to_dict()["status"] == 404  # the SDK's type has no status
+        socket.response.create(model=MODEL, input="Hi")
+        begun = socket.recv()
+        assert begun.type == "response.created"
+        socket.response.steer(previous_response_id=begun.response.id, input="Wait!")
+        events = [socket.recv(), socket.recv()]
+        failed = events[-1]
+        assert failed.type == "response.steer.failed"
+        assert failed.error.code == "steering_not_supported"
+        assert failed.steer.input == "Wait!"
+
+
+# -- the older doors ------------------------------------------------------------------------------
+
+
+def test_chat_answers_whole_and_in_pieces(gateway: RunningGateway, client: OpenAI) -> None:
+    gateway.engine.play([Reply(then=(Say("Good day."),))])
+    messages: Any = [{"role": "system", "content": "Brief."}, {"role": "user", "content": "Hi"}]
+    whole = client.chat.completions.create(model=MODEL, messages=messages)
+    assert whole.choices[0].message.content == "Good day."
+    assert whole.choices[0].finish_reason == "stop"
+
+    pieces = client.chat.completions.create(
+        model=MODEL, messages=messages, stream=True, stream_options={"include_usage": True}
+    )
+    chunks = list(pieces)
+    said = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+    assert "".join(said) == "Good day."
+    assert chunks[-1].usage is not None
+    assert whole.usage is not None
+    assert chunks[-1].usage.total_tokens == whole.usage.total_tokens
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_chat_calls_a_tool_and_answers_its_output(
+    gateway: RunningGateway, client: OpenAI, streaming: bool
+) -> None:
+    gateway.engine.play(
+        [Reply(after="tool", then=(Say("Sunny."),)), Reply(then=(Call("weather", CITY),))]
+    )
+    asked: dict[str, Any] = {
+        "model": MODEL,
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": "weather", "parameters": WEATHER, "strict": True},
+            }
+        ],
+        "tool_choice": {"type": "function", "function": {"name": "weather"}},
+    }
+    messages: list[Any] = [{"role": "user", "content": "Weather?"}]
+    if streaming:
+        with client.chat.completions.stream(messages=messages, **asked) as stream:
+            completion: Any = stream.get_final_completion()
+    else:
+        completion = client.chat.completions.create(messages=messages, **asked)
+    message = completion.choices[0].message
+    [call] = message.tool_calls
+    assert json.loads(call.function.arguments) == {"city": "Oslo"}
+    assert completion.choices[0].finish_reason == "tool_calls"
+    output: Any = {"role": "tool", "tool_call_id": call.id, "content": "sun"}
+    sent_back: Any = message.to_dict(exclude_none=True)
+    last: Any = client.chat.completions.create(messages=[*messages, sent_back, output], **asked)
+    assert last.choices[0].message.content == "Sunny."
+
+
+def test_a_predicted_edit_is_taken(gateway: RunningGateway, client: OpenAI) -> None:
+    messages: Any = [{"role": "user", "content": "Rename a to b."}]
+    prediction: Any = {"type": "content", "content": "a = 1\n"}
+    made = client.chat.completions.create(model=MODEL, messages=messages, prediction=prediction)
+    assert made.choices[0].message.content
+
+
+def test_text_is_completed_whole_and_in_pieces(gateway: RunningGateway, client: OpenAI) -> None:
+    gateway.engine.play([Reply(when="^def $", then=(Say("add(a, b):"),))])
+    whole = client.completions.create(model=MODEL, prompt="def ", suffix="\n", max_tokens=50)
+    assert whole.choices[0].text == "add(a, b):"
+    pieces = client.completions.create(model=MODEL, prompt="def ", stream=True)
+    assert "".join(piece.choices[0].text for piece in pieces) == "add(a, b):"
+
+
+def test_models_are_listed(gateway: RunningGateway, client: OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == [MODEL]
+    assert client.models.retrieve(MODEL).id == MODEL
+    with pytest.raises(openai.NotFoundError) as refused:
+        client.models.retrieve("unknown")
+    assert refused.value.code == "model_not_found"
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_each_error_is_raised_as_its_own_class(
+    gateway: RunningGateway, client: OpenAI, streaming: bool
+) -> None:
+    with pytest.raises(openai.BadRequestError) as bad:
+        client.responses.create(
+            model=MODEL, input="Hi", previous_response_id="resp_x", stream=streaming
+        )
+    assert bad.value.code == "previous_response_not_found"
+    assert bad.value.param == "previous_response_id"
+    assert bad.value.request_id
+    with pytest.raises(openai.NotFoundError) as missing:
+        client.responses.create(model="unknown", input="Hi", stream=streaming)
+    assert missing.value.code == "model_not_found"
+    assert missing.value.param == "model"
+    gateway.engine.play([Reply(then=(Die(),))])
+    client.responses.create(model=MODEL, input="Hi")
+    with pytest.raises(openai.InternalServerError) as gone:
+        client.responses.create(model=MODEL, input="Hi", stream=streaming)
+    assert gone.value.status_code == 503
+
+
+def test_a_stream_that_fails_raises(gateway: RunningGateway, client: OpenAI) -> None:
+    gateway.engine.play([Reply(then=(Say("Well"), Fail("Out of luck.")))])
+    last = list(client.responses.create(model=MODEL, input="Hi", stream=True))[-1]
+    assert last.type == "response.failed"
+    assert last.response.error is not None
+    assert last.response.error.message == "Out of luck."
+    messages: Any = [{"role": "user", "content": "Hi"}]
+    chunks = client.chat.completions.create(model=MODEL, messages=messages, stream=True)
+    with pytest.raises(openai.APIError, match=r"Out of luck\."):
+        list(chunks)
+
+
+def test_a_wrong_key_is_an_authentication_error() -> None:
+    with RunningGateway(config=configuration(keys=keys("ada"))) as gateway:
+        known = OpenAI(base_url=gateway.url, api_key=key("ada"), max_retries=0)
+        assert known.responses.create(model=MODEL, input="Hi").status == "completed"
+        unknown = OpenAI(base_url=gateway.url, api_key="wrong", max_retries=0)
+        with pytest.raises(openai.AuthenticationError) as refused:
+            unknown.responses.create(model=MODEL, input="Hi")
+        assert refused.value.code == "invalid_api_key"

@@ -1,0 +1,318 @@
+"""What every engine must do, whatever engine it is.
+
+A test module plugs an engine in by a subclass of ``EngineSuite`` that overrides ``rig``::
+
+    class TestMyEngine(EngineSuite):
+        @pytest.fixture
+        def rig(self) -> Rig:
+            return MyRig()
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TypeVar
+
+import pytest
+from msgspec.structs import replace
+
+from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
+from vivace.engines.base import Chat, Engine, Sampling, Work
+from vivace.errors import EngineDied, EngineError
+from vivace.protocol.items import (
+    AdditionalTools,
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    FunctionTool,
+    InputText,
+    Item,
+    Message,
+    Reasoning,
+    ReasoningText,
+)
+
+T = TypeVar("T")
+
+
+class Rig(ABC):
+    """An engine, and prompts that make it behave as a test needs."""
+
+    engine: Engine
+
+    @abstractmethod
+    def short(self) -> Work:
+        """Is answered with a few tokens of text."""
+
+    @abstractmethod
+    def long(self) -> Work:
+        """Is answered with a thousand tokens of text or more, and takes a while."""
+
+    @abstractmethod
+    def failing(self) -> Work:
+        """Fails after some text, and harms nothing else."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Make the engine die as in a crash."""
+
+
+def run(rig: Rig, check: Callable[[], Awaitable[T]]) -> T:
+    async def whole() -> T:
+        await rig.engine.start()
+        try:
+            return await asyncio.wait_for(check(), 30)
+        finally:
+            await rig.engine.stop()
+
+    return asyncio.run(whole())
+
+
+async def answer(engine: Engine, work: Work) -> list[Delta]:
+    return [delta async for delta in engine.generate(work)]
+
+
+def text_in(deltas: Sequence[Delta]) -> str:
+    return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+
+
+def tokens_in(deltas: Sequence[Delta]) -> Tokens:
+    last = deltas[-1]
+    assert isinstance(last, Finished)
+    return last.tokens
+
+
+async def begun(engine: Engine, work: Work) -> asyncio.Task[list[Delta]]:
+    """A task that reads an answer; returns once the engine has said something."""
+    first = asyncio.Event()
+
+    async def read() -> list[Delta]:
+        deltas = []
+        async for delta in engine.generate(work):
+            deltas.append(delta)
+            first.set()
+        return deltas
+
+    task = asyncio.create_task(read())
+    await first.wait()
+    return task
+
+
+async def until_failure(engine: Engine, work: Work) -> tuple[list[Delta], EngineError]:
+    """What was said before it failed, and how it failed."""
+    said: list[Delta] = []
+    try:
+        async for delta in engine.generate(work):
+            said.append(delta)  # noqa: PERF401 - what came before the failure counts
+    except EngineError as error:
+        return said, error
+    raise AssertionError("it did not fail")
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """An engine may need a moment to notice."""
+    async with asyncio.timeout(5):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
+class EngineSuite:
+    @pytest.fixture
+    def rig(self) -> Rig:
+        raise NotImplementedError
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def test_an_answer_is_text_in_pieces_and_one_finish_at_the_end(self, rig: Rig) -> None:
+        deltas = run(rig, lambda: answer(rig.engine, rig.short()))
+        assert [each for each in deltas if isinstance(each, Finished)] == deltas[-1:]
+        assert len([each for each in deltas if isinstance(each, TextDelta)]) > 1
+        assert text_in(deltas).strip()
+
+    def test_usage_adds_up(self, rig: Rig) -> None:
+        deltas = run(rig, lambda: answer(rig.engine, rig.short()))
+        tokens = tokens_in(deltas)
+        assert 0 <= tokens.cached <= tokens.input
+        assert 0 <= tokens.reasoning <= tokens.output
+        assert tokens.input > 0
+        assert tokens.output > 0
+
+    @pytest.mark.parametrize("limit", [1, 7])
+    def test_an_answer_stops_at_its_limit(self, rig: Rig, limit: int) -> None:
+        work = replace(rig.long(), sampling=Sampling(max_tokens=limit))
+        last = run(rig, lambda: answer(rig.engine, work))[-1]
+        assert isinstance(last, Finished)
+        assert (last.reason, last.tokens.output) == ("length", limit)
+
+    def test_a_short_answer_stops_by_itself(self, rig: Rig) -> None:
+        last = run(rig, lambda: answer(rig.engine, rig.short()))[-1]
+        assert isinstance(last, Finished)
+        assert last.reason == "stop"
+
+    def test_answers_given_at_the_same_time_are_not_mixed_up(self, rig: Rig) -> None:
+        async def check() -> None:
+            alone = text_in(await answer(rig.engine, rig.short()))
+            works = [replace(rig.short(), id=f"resp_{index}") for index in range(4)]
+            together = await asyncio.gather(*(answer(rig.engine, work) for work in works))
+            assert [text_in(deltas) for deltas in together] == [alone] * 4
+
+        run(rig, check)
+
+    def test_a_slow_reader_gets_all_of_it_in_fewer_pieces(self, rig: Rig) -> None:
+        async def check() -> None:
+            prompt = rig.long()
+            whole = text_in(await answer(rig.engine, prompt))
+            deltas = []
+            async with aclosing(rig.engine.generate(prompt)) as stream:
+                deltas.append(await anext(stream))
+                await until(lambda: rig.engine.running() == 0)
+                deltas += [delta async for delta in stream]
+            assert text_in(deltas) == whole
+            assert len(deltas) < 200
+
+        run(rig, check)
+
+    # -- warm-up and cache ------------------------------------------------------------------------
+
+    def test_a_warm_up_says_nothing_and_makes_the_next_prompt_cached(self, rig: Rig) -> None:
+        async def check() -> None:
+            warm = await answer(rig.engine, replace(rig.short(), generate=False))
+            assert len(warm) == 1
+            assert tokens_in(warm).output == 0
+            assert tokens_in(await answer(rig.engine, rig.short())).cached > 0
+
+        run(rig, check)
+
+    def test_nobody_profits_from_what_another_owner_cached(self, rig: Rig) -> None:
+        async def check() -> None:
+            await answer(rig.engine, replace(rig.short(), owner="one"))
+            other = await answer(rig.engine, replace(rig.short(), owner="other"))
+            assert tokens_in(other).cached == 0
+
+        run(rig, check)
+
+    # -- slots ------------------------------------------------------------------------------------
+
+    def test_running_counts_those_that_hold_a_slot(self, rig: Rig) -> None:
+        async def check() -> None:
+            assert rig.engine.running() == 0
+            tasks = [await begun(rig.engine, rig.long()) for _ in range(2)]
+            assert rig.engine.running() == 2
+            await asyncio.gather(*tasks)
+            await until(lambda: rig.engine.running() == 0)
+
+        run(rig, check)
+
+    def test_closing_the_answer_frees_its_slot(self, rig: Rig) -> None:
+        async def check() -> None:
+            stream = rig.engine.generate(rig.long())
+            await anext(stream)
+            assert rig.engine.running() == 1
+            await stream.aclose()
+            await until(lambda: rig.engine.running() == 0)
+
+        run(rig, check)
+
+    def test_cancelling_the_reader_frees_its_slot_and_leaves_the_others(self, rig: Rig) -> None:
+        async def check() -> None:
+            goes = await begun(rig.engine, rig.long())
+            stays = await begun(rig.engine, rig.long())
+            goes.cancel()
+            await asyncio.wait([goes])
+            assert goes.cancelled()
+            await until(lambda: rig.engine.running() == 1)
+            assert isinstance((await stays)[-1], Finished)
+
+        run(rig, check)
+
+    def test_a_slot_that_was_freed_can_be_used_again(self, rig: Rig) -> None:
+        async def check() -> None:
+            for _ in range(20):
+                async with aclosing(rig.engine.generate(rig.long())) as stream:
+                    await anext(stream)
+            assert text_in(await answer(rig.engine, rig.short()))
+
+        run(rig, check)
+
+    # -- failure and death ------------------------------------------------------------------------
+
+    def test_a_failure_in_mid_stream_ends_that_answer_only(self, rig: Rig) -> None:
+        async def check() -> None:
+            other = await begun(rig.engine, rig.long())
+            said, error = await until_failure(rig.engine, rig.failing())
+            assert text_in(said)
+            assert not isinstance(error, EngineDied)
+            assert not any(isinstance(delta, Finished) for delta in said)
+            assert rig.engine.healthy()
+            assert isinstance((await other)[-1], Finished)
+            await until(lambda: rig.engine.running() == 0)
+
+        run(rig, check)
+
+    def test_death_ends_every_answer_and_frees_every_slot(self, rig: Rig) -> None:
+        async def check() -> None:
+            tasks = [await begun(rig.engine, rig.long()) for _ in range(3)]
+            rig.kill()
+            for ended in await asyncio.gather(*tasks, return_exceptions=True):
+                assert isinstance(ended, EngineDied)
+            assert not rig.engine.healthy()
+            assert rig.engine.running() == 0
+
+        run(rig, check)
+
+    def test_a_dead_engine_refuses_work_until_it_is_started_again(self, rig: Rig) -> None:
+        async def check() -> None:
+            rig.kill()
+            await until(lambda: not rig.engine.healthy())
+            with pytest.raises(EngineDied):
+                await answer(rig.engine, rig.short())
+            await rig.engine.start()
+            assert rig.engine.healthy()
+            assert text_in(await answer(rig.engine, rig.short()))
+
+        run(rig, check)
+
+    def test_stopping_ends_what_still_runs(self, rig: Rig) -> None:
+        async def check() -> None:
+            task = await begun(rig.engine, rig.long())
+            await rig.engine.stop()
+            with pytest.raises(EngineError):
+                await task
+            assert rig.engine.running() == 0
+
+        run(rig, check)
+
+    # -- counting ---------------------------------------------------------------------------------
+
+    def test_nothing_counts_nothing(self, rig: Rig) -> None:
+        assert rig.engine.count([], rig.short().model) == 0
+
+    @pytest.mark.parametrize("kind", range(8))
+    def test_long_items_of_every_kind_count(self, rig: Rig, kind: int) -> None:
+        model, text = rig.short().model, "some words " * 400
+        short, long = (_items(each)[kind] for each in ("x", text))
+        assert rig.engine.count([long], model) > rig.engine.count([short], model) + 200
+
+    def test_the_count_is_never_far_too_small(self, rig: Rig) -> None:
+        work = rig.short()
+        assert isinstance(work.prompt, Chat)
+        estimate = rig.engine.count(work.prompt.items, work.model)
+        tokens = tokens_in(run(rig, lambda: answer(rig.engine, work)))
+        assert estimate * 2 >= tokens.input
+
+
+def _items(text: str) -> list[Item]:
+    return [
+        Message(role="user", content=text),
+        Message(role="user", content=[InputText(text)]),
+        FunctionCall(call_id="c", name="f", arguments=text),
+        FunctionCallOutput(call_id="c", output=text),
+        CustomToolCall(call_id="c", name="f", input=text),
+        CustomToolCallOutput(call_id="c", output=[InputText(text)]),
+        Reasoning(content=[ReasoningText(text)]),
+        AdditionalTools(tools=[FunctionTool("f", text)]),
+    ]

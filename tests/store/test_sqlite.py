@@ -1,0 +1,401 @@
+"""What every store promises, and what SQLite adds to it.
+
+The suite runs over each entry of ``STORES``; another implementation is one more line there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from vivace.errors import StoreError
+from vivace.store.base import Store, StoredTurn
+from vivace.store.sqlite import SqliteStore
+
+T = TypeVar("T")
+DAY = 86_400
+
+
+class Open(Protocol):
+    def __call__(self, base: Path, *, max_age: float = ..., max_bytes: int = ...) -> Store: ...
+
+
+def in_memory(base: Path, *, max_age: float = DAY, max_bytes: int = 10**9) -> Store:
+    return SqliteStore(":memory:", max_age=max_age, max_bytes=max_bytes)
+
+
+def in_file(base: Path, *, max_age: float = DAY, max_bytes: int = 10**9) -> SqliteStore:
+    return SqliteStore(base / "vivace.db", max_age=max_age, max_bytes=max_bytes)
+
+
+STORES = {"sqlite in memory": in_memory, "sqlite in a file": in_file}
+
+
+@pytest.fixture(params=list(STORES.values()), ids=list(STORES))
+def opened(request: pytest.FixtureRequest) -> Open:
+    found: Open = request.param
+    return found
+
+
+def turn(
+    turn_id: str, previous: str | None = None, *, owner: str = "me", at: int = 1000, size: int = 10
+) -> StoredTurn:
+    return StoredTurn(
+        id=turn_id,
+        owner=owner,
+        previous_id=previous,
+        created_at=at,
+        tokens=7,
+        input=b"i" * size,
+        response=b"r" * size,
+    )
+
+
+def using(store: Store, check: Callable[[Store], Awaitable[T]]) -> T:
+    async def whole() -> T:
+        try:
+            return await asyncio.wait_for(check(store), 10)
+        finally:
+            await asyncio.wait_for(store.close(), 10)
+
+    return asyncio.run(whole())
+
+
+# -- every store ----------------------------------------------------------------------------------
+
+
+def test_what_was_saved_is_loaded_whole(opened: Open, tmp_path: Path) -> None:
+    saved = turn("a", "b")
+
+    async def check(store: Store) -> None:
+        await store.save(saved)
+        assert await store.load("a", "me") == saved
+        assert await store.load("b", "me") is None
+
+    using(opened(tmp_path), check)
+
+
+def test_any_bytes_and_any_name_are_kept(opened: Open, tmp_path: Path) -> None:
+    odd = StoredTurn(
+        id="é'\"; --\x00",
+        owner="",
+        previous_id=None,
+        created_at=0,
+        tokens=2**40,
+        input=bytes(range(256)),
+        response=b"",
+    )
+
+    async def check(store: Store) -> None:
+        await store.save(odd)
+        assert await store.load(odd.id, "") == odd
+
+    using(opened(tmp_path), check)
+
+
+def test_a_turn_does_not_exist_for_others(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        await store.save(turn("a"))
+        assert await store.load("a", "you") is None
+        assert await store.chain("a", "you") is None
+        assert not await store.delete("a", "you")
+        assert await store.load("a", "me") is not None
+
+    using(opened(tmp_path), check)
+
+
+def test_a_chain_never_leads_into_what_is_not_ones_own(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        await store.save(turn("theirs", owner="you"))
+        await store.save(turn("mine", "theirs"))
+        assert await store.chain("mine", "me") is None
+
+    using(opened(tmp_path), check)
+
+
+def test_a_chain_is_told_from_its_beginning(opened: Open, tmp_path: Path) -> None:
+    turns = [turn(str(number), str(number - 1) if number else None) for number in range(50)]
+
+    async def check(store: Store) -> None:
+        for each in reversed(turns):
+            await store.save(each)
+        assert await store.chain("49", "me") == turns
+        assert await store.chain("10", "me") == turns[:11]
+
+    using(opened(tmp_path), check)
+
+
+def test_a_chain_with_a_gap_is_no_chain(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        for each in (turn("a"), turn("b", "a"), turn("c", "b")):
+            await store.save(each)
+        assert await store.delete("b", "me")
+        assert await store.chain("c", "me") is None
+        assert await store.chain("a", "me") == [turn("a")]
+
+    using(opened(tmp_path), check)
+
+
+def test_saving_again_replaces(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        await store.save(turn("a", size=1))
+        await store.save(turn("a", size=2))
+        assert await store.load("a", "me") == turn("a", size=2)
+
+    using(opened(tmp_path), check)
+
+
+def test_what_is_deleted_is_gone_and_deleted_once(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        await store.save(turn("a"))
+        assert await store.delete("a", "me")
+        assert not await store.delete("a", "me")
+        assert await store.load("a", "me") is None
+
+    using(opened(tmp_path), check)
+
+
+def test_the_too_old_are_forgotten(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        for at in (100, 199, 200, 300):
+            await store.save(turn(str(at), at=at))
+        assert await store.prune(300) == 2
+        assert await store.load("199", "me") is None
+        assert await store.load("200", "me") is not None
+        assert await store.prune(300) == 0
+
+    using(opened(tmp_path, max_age=100), check)
+
+
+def test_the_oldest_are_forgotten_when_there_is_too_much(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        for at in range(10):
+            await store.save(turn(str(at), at=at))
+        assert await store.prune(10) == 7
+        assert [await store.load(str(at), "me") is not None for at in (6, 7, 8, 9)] == [
+            False,
+            True,
+            True,
+            True,
+        ]
+
+    using(opened(tmp_path, max_bytes=60), check)
+
+
+def test_many_may_use_it_at_the_same_time(opened: Open, tmp_path: Path) -> None:
+    turns = [turn(str(number)) for number in range(500)]
+
+    async def check(store: Store) -> None:
+        await asyncio.gather(*(store.save(each) for each in turns))
+        assert await asyncio.gather(*(store.load(each.id, "me") for each in turns)) == turns
+
+    using(opened(tmp_path), check)
+
+
+def test_someone_who_gives_up_waiting_harms_nobody(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        tasks = [asyncio.create_task(store.save(turn(str(number)))) for number in range(50)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert await store.load("49", "me") is not None
+
+    using(opened(tmp_path), check)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_name_it_cannot_keep_is_unknown_and_nothing_worse(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        with contextlib.suppress(StoreError):
+            assert await asyncio.wait_for(store.load("\ud800", "me"), 2) is None
+        await asyncio.wait_for(store.save(turn("a")), 2)
+
+    using(opened(tmp_path), check)
+
+
+def test_a_closed_store_says_so_instead_of_keeping_one_waiting(
+    opened: Open, tmp_path: Path
+) -> None:
+    async def check() -> None:
+        store = opened(tmp_path)
+        await store.close()
+        with pytest.raises(StoreError):
+            await asyncio.wait_for(store.load("a", "me"), 2)
+
+    asyncio.run(check())
+
+
+# -- in any order ---------------------------------------------------------------------------------
+
+OWNERS = ("me", "you")
+MAX_AGE, MAX_BYTES = 50, 40
+owners = st.sampled_from(OWNERS)
+numbers = st.integers(0, 6)
+
+
+class Model(RuleBasedStateMachine):
+    """A store beside a dictionary that does the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.store = in_memory(Path(), max_age=MAX_AGE, max_bytes=MAX_BYTES)
+        self.turns: dict[tuple[str, str], StoredTurn] = {}
+
+    def do(self, work: Awaitable[T]) -> T:
+        async def whole() -> T:
+            return await work
+
+        return self.runner.run(whole())
+
+    @rule(
+        owner=owners,
+        number=numbers,
+        back=st.integers(0, 3),
+        at=st.integers(0, 100),
+        size=st.integers(0, 9),
+    )
+    def save(self, owner: str, number: int, back: int, at: int, size: int) -> None:
+        """Parents have lower numbers: a response cannot continue one that comes after it."""
+        previous = f"{owner}-{number - back}" if 0 < back <= number else None
+        saved = turn(f"{owner}-{number}", previous, owner=owner, at=at, size=size)
+        self.do(self.store.save(saved))
+        self.turns[owner, saved.id] = saved
+
+    @rule(asker=owners, owner=owners, number=numbers)
+    def load(self, asker: str, owner: str, number: int) -> None:
+        response_id = f"{owner}-{number}"
+        found = self.do(self.store.load(response_id, asker))
+        assert found == self.turns.get((asker, response_id))
+
+    @rule(asker=owners, owner=owners, number=numbers)
+    def chain(self, asker: str, owner: str, number: int) -> None:
+        wanted: str | None = f"{owner}-{number}"
+        chain: list[StoredTurn] | None = []
+        found = self.do(self.store.chain(f"{owner}-{number}", asker))
+        while wanted is not None and chain is not None:
+            link = self.turns.get((asker, wanted))
+            chain = [link, *chain] if link else None
+            wanted = link.previous_id if link else None
+        assert found == chain
+
+    @rule(asker=owners, owner=owners, number=numbers)
+    def delete(self, asker: str, owner: str, number: int) -> None:
+        response_id = f"{owner}-{number}"
+        gone = self.do(self.store.delete(response_id, asker))
+        assert gone == (self.turns.pop((asker, response_id), None) is not None)
+
+    @rule(now=st.integers(0, 150))
+    def prune(self, now: int) -> None:
+        young = [each for each in self.turns.values() if each.created_at >= now - MAX_AGE]
+        total, kept = 0, []
+        for each in sorted(young, key=lambda each: (-each.created_at, each.id)):
+            total += len(each.input) + len(each.response)
+            if total <= MAX_BYTES:
+                kept.append(each)
+        assert self.do(self.store.prune(now)) == len(self.turns) - len(kept)
+        self.turns = {(each.owner, each.id): each for each in kept}
+
+    def teardown(self) -> None:
+        for owner, response_id in self.turns:
+            assert self.do(self.store.load(response_id, owner)) is not None
+        self.do(self.store.close())
+        self.runner.close()
+
+
+TestAnyOrder = Model.TestCase
+TestAnyOrder.settings = settings(deadline=None, max_examples=40, stateful_step_count=40)
+
+
+# -- SQLite ---------------------------------------------------------------------------------------
+
+
+def test_what_was_saved_survives_the_death_of_the_process(tmp_path: Path) -> None:
+    program = """
+import asyncio, os, sys
+from pathlib import Path
+from tests.store.test_sqlite import in_file, turn
+
+async def save():
+    store = in_file(Path(sys.argv[1]))
+    await asyncio.gather(*(store.save(turn(str(number))) for number in range(20)))
+    os._exit(9)
+
+asyncio.run(save())
+"""
+    died = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert died.returncode == 9
+
+    async def check(store: Store) -> None:
+        found = [await store.load(str(number), "me") for number in range(20)]
+        assert found == [turn(str(number)) for number in range(20)]
+
+    using(in_file(tmp_path), check)
+
+
+def test_what_was_saved_is_there_after_a_restart(tmp_path: Path) -> None:
+    using(in_file(tmp_path), lambda store: store.save(turn("a")))
+    assert using(in_file(tmp_path), lambda store: store.load("a", "me")) == turn("a")
+
+
+def test_closing_waits_for_what_was_being_saved(tmp_path: Path) -> None:
+    async def check() -> None:
+        store = in_file(tmp_path)
+        saving = [asyncio.create_task(store.save(turn(str(number)))) for number in range(100)]
+        await asyncio.sleep(0)
+        await store.close()
+        await asyncio.gather(*saving)
+
+    asyncio.run(check())
+    assert using(in_file(tmp_path), lambda store: store.load("99", "me")) == turn("99")
+
+
+@pytest.mark.parametrize("name", ["missing/vivace.db", "."])
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StoreError, match="cannot be opened"):
+        SqliteStore(tmp_path / name, max_age=1, max_bytes=1)
+
+
+def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database " * 100)
+    with pytest.raises(StoreError, match=r"notes\.txt"):
+        SqliteStore(path, max_age=1, max_bytes=1)
+    assert path.read_text() == "not a database " * 100
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_full_disk_fails_the_save_and_nothing_else(tmp_path: Path) -> None:
+    store = in_file(tmp_path)
+    store._connection.execute("PRAGMA max_page_count = 30")
+
+    async def check(_: Store) -> None:
+        await store.save(turn("small"))
+        with pytest.raises(StoreError):
+            await asyncio.wait_for(store.save(turn("large", size=500_000)), 2)
+        assert await asyncio.wait_for(store.load("small", "me"), 2) == turn("small")
+        assert await asyncio.wait_for(store.load("large", "me"), 2) is None
+        await asyncio.wait_for(store.save(turn("other")), 2)
+
+    using(store, check)
+
+
+def test_the_file_gives_back_the_space_of_what_was_forgotten(tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        await asyncio.gather(*(store.save(turn(str(n), size=20_000)) for n in range(100)))
+        await store.prune(1000 + 2 * DAY)
+
+    path = tmp_path / "vivace.db"
+    using(in_file(tmp_path), check)
+    assert path.stat().st_size < 1_000_000

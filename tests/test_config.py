@@ -1,0 +1,201 @@
+"""What may stand in ``vivace.toml``, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vivace.config import (
+    Config,
+    LimitsConfig,
+    ScriptedConfig,
+    ServerConfig,
+    StoreConfig,
+    is_loopback,
+    load,
+)
+from vivace.errors import ConfigError
+
+ENGINE = '[[engines]]\nname = "demo"\nkind = "scripted"\nmodel = "local-model"\n'
+KEY = f'[[keys]]\nname = "me"\nsha256 = "{"a" * 64}"\n'
+SMALL = "version = 1\n" + ENGINE
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "vivace.toml"
+
+
+def read(path: Path, content: str, **environment: str) -> Config:
+    path.write_text(content, encoding="utf-8")
+    return load(path, environment)
+
+
+def complaint(path: Path, content: str, **environment: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(path, content, **environment)
+    return str(caught.value)
+
+
+# -- what is right --------------------------------------------------------------------------------
+
+
+def test_a_small_file_is_enough(path: Path) -> None:
+    config = read(path, SMALL)
+    assert (config.server.host, config.server.port) == ("127.0.0.1", 8765)
+    assert [engine.model for engine in config.engines] == ["local-model"]
+    assert config.keys == ()
+
+
+def test_everything_may_be_set(path: Path) -> None:
+    config = read(
+        path,
+        'version = 1\n[server]\nhost = "::1"\nport = 1\nallowed_origins = ["https://a"]\n'
+        "[limits]\nlanes = 2\nslow_reader_seconds = 0.5\n"
+        '[store]\npath = ":memory:"\nmax_age_days = 0.5\n' + ENGINE + "rate = 5\n" + KEY,
+    )
+    assert config.server.allowed_origins == ("https://a",)
+    assert (config.limits.lanes, config.limits.slow_reader_seconds) == (2, 0.5)
+    assert config.store.path == ":memory:"
+    (engine,) = config.engines
+    assert isinstance(engine, ScriptedConfig)
+    assert engine.rate == 5
+    assert config.keys[0].name == "me"
+
+
+def test_the_environment_wins_over_the_file(path: Path) -> None:
+    content = SMALL + "[server]\nport = 1\n"
+    config = read(path, content, VIVACE_PORT="2", VIVACE_HOST="localhost")
+    assert (config.server.port, config.server.host) == (2, "localhost")
+
+
+# -- what is wrong --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (SMALL + "[server]\nprot = 1\n", "server: unknown key 'prot'; did you mean 'port'?"),
+        (SMALL + "[limits]\nlane = 1\n", "limits: unknown key 'lane'; did you mean 'lanes'?"),
+        (SMALL + "[store]\nfile = ''\n", "store: unknown key 'file'"),
+        (SMALL + "contxt = 1\n", "unknown key 'contxt'; did you mean 'context'?"),
+        (SMALL + KEY + "sha265 = ''\n", "unknown key 'sha265'; did you mean 'sha256'?"),
+        (SMALL + "[severs]\n", "unknown key 'severs'; did you mean 'server'?"),
+    ],
+)
+def test_an_unknown_key_is_answered_with_the_nearest_right_one(
+    path: Path, content: str, said: str
+) -> None:
+    assert said in complaint(path, content)
+
+
+def test_a_key_like_no_other_is_answered_with_those_there_are(path: Path) -> None:
+    said = complaint(path, SMALL + "[server]\nzzz = 1\n")
+    assert "known here: allowed_origins, host, port" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (SMALL + '[server]\nport = "http"\n', "server.port"),
+        (SMALL + "[server]\nport = 65536\n", "server.port"),
+        (SMALL + "[server]\nport = 1979-05-27\n", "server.port"),
+        ("version = 1\nserver = 5\n" + ENGINE, "server"),
+        (SMALL + "[limits]\nlanes = 0\n", "limits.lanes"),
+        (SMALL + "[limits]\ndrain_seconds = -1\n", "limits.drain_seconds"),
+        (SMALL + "context = 0\n", "engines[0].context"),
+        (SMALL + "[[keys]]\nname = 'me'\nsha256 = 'secret'\n", "keys[0].sha256"),
+        ("version = 2\n" + ENGINE, "version"),
+        (SMALL.replace('"scripted"', '"magic"'), "engines[0].kind"),
+        (SMALL.replace('"demo"', '"a b"'), "engines[0].name"),
+    ],
+)
+def test_a_wrong_value_is_answered_with_its_place(path: Path, content: str, place: str) -> None:
+    assert f"{path}: {place}: " in complaint(path, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (ENGINE, "version = 1"),
+        ("version = 1\nengines = []\n", "at least one [[engines]]"),
+        (SMALL + ENGINE.replace("local-model", "other"), "two engines are named 'demo'"),
+        (SMALL + ENGINE.replace("demo", "other"), "the model 'local-model'"),
+        (SMALL + KEY + KEY, "two keys are named 'me'"),
+        ("= broken", "is not valid TOML"),
+    ],
+)
+def test_what_cannot_be_served_is_explained(path: Path, content: str, said: str) -> None:
+    assert said in complaint(path, content)
+
+
+def test_a_missing_field_is_named(path: Path) -> None:
+    assert "model" in complaint(path, SMALL.replace('model = "local-model"\n', ""))
+
+
+def test_a_missing_file_is_answered_with_the_option(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--config"):
+        load(tmp_path / "none.toml", {})
+
+
+@pytest.mark.parametrize("port", ["", "http", "-1", "1.5", " 80", "99999"])
+def test_a_port_in_the_environment_must_be_one(path: Path, port: str) -> None:
+    assert "port" in complaint(path, SMALL, VIVACE_PORT=port).lower()
+
+
+def test_a_server_others_can_reach_needs_a_key(path: Path) -> None:
+    open_to_all = SMALL + '[server]\nhost = "0.0.0.0"\n'
+    assert "[[keys]]" in complaint(path, open_to_all)
+    assert "[[keys]]" in complaint(path, SMALL, VIVACE_HOST="192.168.0.1")
+    assert read(path, open_to_all + KEY).server.host == "0.0.0.0"
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("", False),
+        ("localhost.example.com", False),
+    ],
+)
+def test_only_this_machine_is_loopback(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+@settings(deadline=None, max_examples=200)
+@given(content=st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_a_file_of_any_content_is_refused_politely(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError):
+        load(path, {})
+
+
+toml_values = st.sampled_from(
+    ["1", "-1", "1.5", "true", '"x"', "[]", "{}", "1979-05-27", "[1]", '{a = "b"}', "nan", "inf"]
+)
+TABLES = {"server": ServerConfig, "limits": LimitsConfig, "store": StoreConfig}
+KEYS = [f"{table}.{name}" for table, kind in TABLES.items() for name in kind.__struct_fields__]
+
+
+@settings(deadline=None, max_examples=200)
+@given(key=st.sampled_from(["keys", "server", *KEYS]), value=toml_values)
+def test_any_value_at_any_key_is_taken_or_refused_politely(
+    tmp_path_factory: pytest.TempPathFactory, key: str, value: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "value.toml"
+    path.write_text(f"version = 1\n{key} = {value}\n{ENGINE}")
+    with contextlib.suppress(ConfigError):
+        load(path, {})

@@ -1,0 +1,275 @@
+"""The table of models agrees with itself, and what it recommends fits."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from vivace import models
+from vivace.models import (
+    FAST_CONTEXT,
+    MODELS,
+    RECOMMENDED,
+    SHARE,
+    Choice,
+    Kind,
+    Model,
+    Recommendation,
+    Weights,
+    find,
+    memory_needed,
+    recommend,
+)
+
+GIB = 1 << 30
+
+every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+every_choice = pytest.mark.parametrize(
+    "row", RECOMMENDED, ids=lambda row: f"{row.kind}-{row.memory // GIB}"
+)
+
+
+def known(name: str) -> Model:
+    model = find(name)
+    assert model is not None, name
+    return model
+
+
+def chosen(memory: float, kind: Kind) -> Recommendation:
+    found = recommend(int(memory), kind)
+    assert found is not None
+    return found
+
+
+# -- the rows ------------------------------------------------------------------------------------
+
+
+def test_nothing_of_ours_is_imported() -> None:
+    tree = ast.parse(Path(models.__file__).read_text(encoding="utf-8"))
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or "vivace"]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported == {"__future__", "collections", "datetime", "msgspec", "types", "typing"}
+
+
+def test_public_names_exist() -> None:
+    assert all(hasattr(models, name) for name in models.__all__)
+
+
+def test_no_two_rows_share_a_key() -> None:
+    def keys(model: Model) -> Iterator[str]:
+        yield from {model.name, model.hub.casefold(), model.served.repo.casefold()}
+        if model.gguf is not None:
+            assert model.gguf.file is not None
+            yield from (model.gguf.repo.casefold(), model.gguf.file.casefold())
+
+    every = [key for model in MODELS for key in keys(model)]
+    assert len(every) == len(set(every))
+
+
+@every_model
+def test_row_is_complete(model: Model) -> None:
+    assert re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", model.name)
+    assert all((model.family, model.licence, model.source))
+    assert model.checked <= datetime.now(tz=UTC).date()
+    assert 0 < model.active <= model.parameters
+    assert model.context >= FAST_CONTEXT
+    assert model.kv
+    assert all(kv.layers > 0 and kv.kv_heads > 0 and kv.key_dim > 0 for kv in model.kv)
+    assert model.commercial or model.note, "a licence that forbids something must say so"
+
+
+@every_model
+def test_weights_are_plausible(model: Model) -> None:
+    def bits(weights: Weights) -> float:
+        return weights.size * 8 / model.parameters
+
+    for weights in filter(None, (model.served, model.gguf)):
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+", weights.repo)
+        assert weights.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", weights.sha256)
+    expected = {"BF16": 16.0, "FP8": 8.0, "MXFP4": 4.8}[model.served.quantisation]
+    assert bits(model.served) == pytest.approx(expected, rel=0.1)
+    if model.gguf is not None:
+        assert model.gguf.file is not None
+        assert model.gguf.file.endswith(".gguf")
+        assert model.gguf.quantisation.casefold() in model.gguf.file.casefold()
+        assert 4.0 < bits(model.gguf) < 8.5
+
+
+def test_hashes_are_those_we_know() -> None:
+    hashes = {model.name: model.gguf.sha256 for model in MODELS if model.gguf is not None}
+    assert {name: digest[:8] for name, digest in hashes.items() if digest is not None} == {
+        "qwen2.5-coder-0.5b": "1d961463",
+        "qwen2.5-coder-1.5b": "cc324af0",
+    }
+
+
+def test_fill_in_the_middle_tokens_of_qwen() -> None:
+    for name in ("qwen2.5-coder-0.5b", "qwen2.5-coder-32b", "qwen3-coder-30b-a3b"):
+        fim = known(name).fim
+        assert fim is not None
+        assert (fim.prefix, fim.middle, fim.suffix, fim.pad, fim.repo, fim.file_sep) == (
+            "<|fim_prefix|>",
+            "<|fim_middle|>",
+            "<|fim_suffix|>",
+            "<|fim_pad|>",
+            "<|repo_name|>",
+            "<|file_sep|>",
+        )
+    assert known("smollm2-135m").fim is None
+
+
+def test_append_only_templates() -> None:
+    assert {model.family for model in MODELS if model.append_only is False} == {"gpt-oss", "glm-4"}
+    assert known("devstral-small-2507").append_only
+    assert known("kimi-k2").append_only is None
+
+
+def test_only_the_3b_forbids_commercial_use() -> None:
+    assert [model.name for model in MODELS if not model.commercial] == ["qwen2.5-coder-3b"]
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+@every_model
+def test_memory_grows_with_context(model: Model) -> None:
+    sizes = [memory_needed(model, context) for context in (1, 128, 1024, model.context)]
+    assert sizes == sorted(set(sizes))
+    assert sizes[0] > model.weights.size
+
+
+def test_memory_of_full_attention() -> None:
+    model = known("qwen2.5-coder-7b")
+    per_token = 28 * 4 * (128 + 128) * 2
+    assert memory_needed(model, 1001) - memory_needed(model, 1) == 1000 * per_token
+
+
+def test_sliding_layers_stop_growing() -> None:
+    model = known("gpt-oss-20b")
+    per_token = 12 * 8 * (64 + 64) * 2
+    assert memory_needed(model, 129) - memory_needed(model, 128) == per_token
+    assert memory_needed(model, 128) - memory_needed(model, 127) == 2 * per_token
+
+
+def test_latent_attention_keeps_one_vector() -> None:
+    model = known("deepseek-v3.1")
+    assert memory_needed(model, 2) - memory_needed(model, 1) == 61 * (512 + 64) * 2
+
+
+def test_memory_of_served_weights() -> None:
+    model = known("qwen2.5-coder-7b")
+    assert model.gguf is not None
+    more = memory_needed(model, 1, model.served) - memory_needed(model, 1)
+    assert more == model.served.size - model.gguf.size
+
+
+@pytest.mark.parametrize("context", [0, -1])
+def test_context_must_be_positive(context: int) -> None:
+    with pytest.raises(ValueError, match="context must be positive"):
+        memory_needed(MODELS[0], context)
+
+
+# -- find ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "qwen2.5-coder-0.5b",
+        "Qwen2.5-Coder-0.5B",
+        " qwen2.5-coder-0.5b\n",
+        "Qwen/Qwen2.5-Coder-0.5B-Instruct",
+        "qwen/qwen2.5-coder-0.5b-instruct-gguf",
+        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        "QWEN2.5-CODER-0.5B-INSTRUCT-Q4_K_M.GGUF",
+        "some/where/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        r"C:\some\where\qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    ],
+)
+def test_find(name: str) -> None:
+    assert known(name).name == "qwen2.5-coder-0.5b"
+
+
+def test_find_the_edition_to_serve() -> None:
+    assert known("zai-org/GLM-4.6-FP8") is known("glm-4.6")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "qwen2.5-coder", "Qwen/", "some/where/qwen2.5-coder-0.5b", "other.gguf"]
+)
+def test_find_nothing(name: str) -> None:
+    assert find(name) is None
+
+
+# -- recommend -----------------------------------------------------------------------------------
+
+
+@every_choice
+def test_choice_fits_with_room_to_spare(row: Choice) -> None:
+    found = chosen(row.memory, row.kind)
+    assert (found.fast.name, found.deep and found.deep.name) == (row.fast, row.deep)
+    assert found.needed <= SHARE[row.kind] * row.memory
+
+
+@every_choice
+def test_choice_is_sensible(row: Choice) -> None:
+    fast = known(row.fast)
+    assert fast.fim is not None, "completion needs fill-in-the-middle"
+    for model in [fast] + ([known(row.deep)] if row.deep else []):
+        assert model.commercial
+        assert not model.test_only
+        assert row.served or model.gguf is not None
+    if row.deep:
+        deep = known(row.deep)
+        assert deep.parameters > fast.parameters
+        assert deep.context >= row.context
+        assert deep.tool_form is not None
+
+
+def test_choices_are_sorted_and_distinct() -> None:
+    for kind in SHARE:
+        sizes = [row.memory for row in RECOMMENDED if row.kind == kind]
+        assert sizes == sorted(set(sizes))
+
+
+@pytest.mark.parametrize(
+    ("kind", "memory", "fast", "deep"),
+    [
+        ("cpu", 8, "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"),
+        ("cpu", 16, "qwen2.5-coder-1.5b", "qwen2.5-coder-7b"),
+        ("cpu", 32, "qwen2.5-coder-1.5b", "qwen3-coder-30b-a3b"),
+        ("apple", 16, "qwen2.5-coder-1.5b", "qwen2.5-coder-7b"),
+        ("nvidia", 8, "qwen2.5-coder-7b", None),
+        ("nvidia", 16, "qwen2.5-coder-1.5b", "qwen2.5-coder-14b"),
+        ("nvidia", 24, "qwen2.5-coder-1.5b", "devstral-small-2507"),
+        ("nvidia", 640, "qwen3-coder-30b-a3b", "qwen3-coder-480b-a35b"),
+    ],
+)
+def test_recommend(kind: Kind, memory: int, fast: str, deep: str | None) -> None:
+    # A machine reports somewhat less than its nominal memory.
+    for reported in (memory * GIB, memory * GIB * 0.94):
+        found = chosen(reported, kind)
+        assert (found.fast.name, found.deep and found.deep.name) == (fast, deep)
+
+
+@pytest.mark.parametrize(("kind", "memory"), [("cpu", 1), ("apple", 4), ("nvidia", 2)])
+def test_too_little_memory(kind: Kind, memory: int) -> None:
+    assert recommend(memory * GIB, kind) is None
+
+
+def test_more_than_the_largest() -> None:
+    assert chosen(1 << 50, "cpu").deep is known("qwen3-coder-next")
