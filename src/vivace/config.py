@@ -31,6 +31,7 @@ __all__ = [
     "ScriptedConfig",
     "ServerConfig",
     "StoreConfig",
+    "VllmConfig",
     "is_loopback",
     "load",
 ]
@@ -122,7 +123,27 @@ class LlamaCppConfig(
     gpu_layers: Annotated[int, Meta(ge=0)] = 999
 
 
-EngineConfig = ScriptedConfig | OpenAIConfig | LlamaCppConfig
+class VllmConfig(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="vllm"
+):
+    """A model that vLLM runs inside this process tree."""
+
+    name: Name
+    model: Name
+    path: str
+    """A folder, relative to the configuration file, or a hub id."""
+    context: Positive = 32_768
+    devices: str | None = None
+    """Which GPUs, as CUDA_VISIBLE_DEVICES has it."""
+    tool_parser: str | None = None
+    """vLLM's name for how this model writes tool calls; known models need none."""
+    reasoning_parser: str | None = None
+    arguments: dict[str, Any] = {}
+    """Any of vLLM's engine arguments, by its own names."""
+    environment: dict[str, str] = {}
+
+
+EngineConfig = ScriptedConfig | OpenAIConfig | LlamaCppConfig | VllmConfig
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -227,7 +248,7 @@ def _fields_at(place: str) -> list[str]:
     }
     table = re.sub(r"\[.*", "", place)
     if table == "engines":
-        kinds = (ScriptedConfig, OpenAIConfig, LlamaCppConfig)
+        kinds = (ScriptedConfig, OpenAIConfig, LlamaCppConfig, VllmConfig)
         return sorted({field for kind in kinds for field in kind.__struct_fields__})
     return list(tables[table].__struct_fields__)
 

@@ -2,4 +2,5 @@
 
 from vivace.cli.main import main
 
-main()
+if __name__ == "__main__":  # an engine's worker processes import this file too
+    main()

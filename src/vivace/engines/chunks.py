@@ -18,29 +18,29 @@ from vivace.conversation.deltas import (
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineError
 
-__all__ = ["ChunkReader", "SseLines"]
+__all__ = ["CallDelta", "ChunkReader", "FunctionDelta", "MessageDelta", "SseLines"]
 
 
-class _Function(Struct):
+class FunctionDelta(Struct):
     name: str | None = None
     arguments: str | None = None
 
 
-class _Call(Struct):
+class CallDelta(Struct):
     index: int = 0
     id: str | None = None
-    function: _Function | None = None
+    function: FunctionDelta | None = None
 
 
-class _Delta(Struct):
+class MessageDelta(Struct):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[CallDelta] | None = None
 
 
 class _Choice(Struct):
-    delta: _Delta | None = None
+    delta: MessageDelta | None = None
     text: str | None = None
     finish_reason: str | None = None
 
@@ -114,11 +114,15 @@ class ChunkReader:
         """Whether the engine said why it ended; without that, it broke off."""
         return bool(self._reason)
 
-    def finish(self) -> Iterator[Delta]:
-        """What is left when the stream has ended."""
+    def rest(self) -> Iterator[Delta]:
+        """Calls that were held back until they were whole."""
         yield from self._release()
         if self._forced:
             yield from self._forced_call("".join(self._forced))
+
+    def finish(self) -> Iterator[Delta]:
+        """What is left when the stream has ended."""
+        yield from self.rest()
         usage = self._usage or _Usage(completion_tokens=self._pieces)
         prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
         tokens = Tokens(
@@ -130,8 +134,11 @@ class ChunkReader:
         yield Finished("length" if self._reason == "length" and self._generate else "stop", tokens)
 
     def _choice(self, choice: _Choice) -> Iterator[Delta]:
-        delta = choice.delta or _Delta(content=choice.text)
         self._pieces += 1
+        yield from self.read(choice.delta or MessageDelta(content=choice.text))
+
+    def read(self, delta: MessageDelta) -> Iterator[Delta]:
+        """The deltas of one piece of a message, whoever took it out of the stream."""
         thought = delta.reasoning_content or delta.reasoning
         if thought:
             yield ReasoningDelta(thought)
@@ -142,8 +149,8 @@ class ChunkReader:
         for call in delta.tool_calls or ():
             yield from self._call(call)
 
-    def _call(self, call: _Call) -> Iterator[Delta]:
-        function = call.function or _Function()
+    def _call(self, call: CallDelta) -> Iterator[Delta]:
+        function = call.function or FunctionDelta()
         if call.index != self._open and function.name:
             yield from self._release()
             self._open = call.index

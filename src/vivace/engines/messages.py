@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from vivace.engines.base import Chat
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.items import Item, Message, ToolCall, ToolOutput, text_of
 
-__all__ = ["chat_messages"]
+__all__ = ["chat_messages", "estimate_tokens"]
+
+# Where no tokenizer is at hand, lengths are guessed from characters. Code has more tokens than
+# prose; three characters for one keeps the guess on the safe side.
+_CHARACTERS_PER_TOKEN = 3
+_PER_ITEM = 8
+
+
+def estimate_tokens(items: Sequence[Item]) -> int:
+    sizes = (len(msgspec.json.encode(item)) for item in items)
+    return sum(size // _CHARACTERS_PER_TOKEN + _PER_ITEM for size in sizes)
 
 
 def chat_messages(chat: Chat, forms: ToolForms) -> list[dict[str, Any]]:

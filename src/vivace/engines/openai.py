@@ -17,7 +17,7 @@ from vivace.completion import fim
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader, SseLines
-from vivace.engines.messages import chat_messages
+from vivace.engines.messages import chat_messages, estimate_tokens
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineDied, EngineError
 from vivace.models import Fim
@@ -25,11 +25,6 @@ from vivace.protocol.items import Item
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
 
 __all__ = ["OpenAIEngine"]
-
-# No tokenizer is at hand, so lengths are guessed from characters. Code has more tokens than prose;
-# three characters for one keeps the guess on the safe side.
-_CHARACTERS_PER_TOKEN = 3
-_PER_ITEM = 8
 
 
 class OpenAIEngine:
@@ -76,8 +71,7 @@ class OpenAIEngine:
         return self._running
 
     def count(self, items: Sequence[Item], model: str) -> int:
-        sizes = (len(msgspec.json.encode(item)) for item in items)
-        return sum(size // _CHARACTERS_PER_TOKEN + _PER_ITEM for size in sizes)
+        return estimate_tokens(items)
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if isinstance(work.prompt, Chat):

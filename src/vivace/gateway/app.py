@@ -26,12 +26,20 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from vivace import models
-from vivace.config import Config, EngineConfig, LlamaCppConfig, OpenAIConfig, is_loopback
+from vivace.config import (
+    Config,
+    EngineConfig,
+    LlamaCppConfig,
+    OpenAIConfig,
+    VllmConfig,
+    is_loopback,
+)
 from vivace.conversation.session import Limits
 from vivace.engines.base import Card, Engine
 from vivace.engines.llamacpp import LlamaCppEngine, accelerators
 from vivace.engines.openai import OpenAIEngine
 from vivace.engines.scripted import Capacity, Script, ScriptedEngine
+from vivace.engines.vllm import VllmEngine
 from vivace.errors import ConfigError
 from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
@@ -82,9 +90,27 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
                 slots=config.slots,
                 gpu_layers=config.gpu_layers,
             )
+        case VllmConfig():
+            return _vllm(config, card, base)
     script = Script.load(base / config.script) if config.script else Script()
     capacity = Capacity(rate=config.rate, growth=config.growth, prefill_rate=config.prefill_rate)
     return ScriptedEngine(config.name, [card], script, capacity)
+
+
+def _vllm(config: VllmConfig, card: Card, base: Path) -> Engine:
+    folder = base / config.path
+    known = models.find(config.model) or models.find(config.path)
+    devices = {"CUDA_VISIBLE_DEVICES": config.devices} if config.devices else {}
+    return VllmEngine(
+        config.name,
+        card,
+        str(folder) if folder.exists() else config.path,
+        arguments=config.arguments,
+        environment={**devices, **config.environment},
+        tool_parser=config.tool_parser or (known.tool_form if known else None),
+        reasoning_parser=config.reasoning_parser,
+        fim=known.fim if known else None,
+    )
 
 
 def _fim(model: str) -> Fim | None:

@@ -1,0 +1,190 @@
+"""Conversations as token ids that only ever grow.
+
+Rendering and tokenising a long conversation anew at every turn costs seconds and, where the result
+differs in one token, the whole prefix cache. So a chain keeps what the model has really seen and
+said, and a new turn adds to it::
+
+    ids of the last prompt + ids generated + the template's closing of a turn + ids of the new part
+
+Whether a template allows that is found out once (``classify``). No I/O: a ``Template`` renders and
+encodes.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from vivace.engines.base import Chat
+from vivace.engines.messages import chat_messages
+from vivace.engines.tool_forms import ToolForms
+from vivace.protocol.items import Item
+
+__all__ = ["ChainBook", "Growth", "Prompt", "Template", "classify"]
+
+Messages = Sequence[Mapping[str, Any]]
+
+Growth = Literal["append_only", "within_tool_turns", "unstable"]
+"""How a template treats what was rendered before: it stays; it stays until the user speaks (earlier
+thinking is dropped then); or it changes, and every turn must be rendered whole."""
+
+
+class Template(Protocol):
+    def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
+        """The conversation as text; ``opens`` adds the beginning of the assistant's turn."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+
+# -- what a template does -------------------------------------------------------------------------
+
+_STAGE: list[dict[str, Any]] = [
+    {"role": "system", "content": "s"},
+    {"role": "user", "content": "u"},
+]
+_SAID = {"role": "assistant", "content": "MARK"}
+_THOUGHT = {"role": "assistant", "content": "<think>\nTHOUGHT\n</think>\n\nMARK"}
+_CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+_CALLED = {"role": "assistant", "content": "MARK", "tool_calls": [_CALL]}
+_USER = [{"role": "user", "content": "NEW"}]
+_SYSTEM = [{"role": "system", "content": "NOTE"}, *_USER]
+_TOOL = [{"role": "tool", "tool_call_id": "c", "content": "NEW"}]
+_TOOLS: list[dict[str, Any]] = [
+    {"type": "function", "function": {"name": "f", "description": "", "parameters": {}}}
+]
+
+
+def classify(template: Template) -> Growth:
+    """Try the template on small conversations; what it cannot render counts against it."""
+    try:
+        steady = all(
+            _grows(template, [*_STAGE, _SAID], new, tools)
+            for new in (_USER, _SYSTEM)
+            for tools in ([], _TOOLS)
+        )
+        after_call = _grows(template, [*_STAGE, _CALLED], _TOOL, _TOOLS)
+        keeps_thoughts = "THOUGHT" in template.render([*_STAGE, _THOUGHT, *_USER], [], opens=True)
+        # Some templates rewrite arguments, others refuse calls; text turns may still grow.
+    except Exception:  # noqa: BLE001 - a template is a foreign program and fails in its own way
+        return "unstable"
+    if not steady or not after_call:
+        return "unstable"
+    return "append_only" if keeps_thoughts else "within_tool_turns"
+
+
+def _grows(template: Template, past: Messages, new: Messages, tools: list[dict[str, Any]]) -> bool:
+    """Whether new messages only add: as text, as tokens, and whatever tools there are."""
+    before = template.render(past, tools, opens=False)
+    after = template.render([*past, *new], tools, opens=True)
+    if not after.startswith(before):
+        return False
+    added = after[len(before) :]
+    alone = _new_part(template, new)
+    return alone == added and template.encode(before) + template.encode(added) == template.encode(
+        after
+    )
+
+
+def _new_part(template: Template, new: Messages) -> str:
+    """Only the new messages, as they are rendered after an assistant's turn."""
+    past = [*_STAGE, _CALLED if new[0]["role"] == "tool" else _SAID]
+    before = template.render(past, [], opens=False)
+    return template.render([*past, *new], [], opens=True)[len(before) :]
+
+
+def _closing(template: Template) -> list[int]:
+    """The tokens between the end of what an assistant said and whatever follows."""
+    text = template.render([*_STAGE, _SAID], [], opens=False)
+    return template.encode(text[text.rindex("MARK") + len("MARK") :])
+
+
+# -- chains ---------------------------------------------------------------------------------------
+
+
+class Prompt(Struct, frozen=True):
+    ids: list[int]
+    key: str
+    """Owner, instructions and tools: a chain is continued only under the same."""
+    covered: int
+    """How many items of the conversation these ids are."""
+    last: str | None
+    """The id of the newest of them."""
+    continued: bool = False
+
+
+class _Chain(Struct, frozen=True):
+    ids: array[int]
+    prompt: Prompt
+    said: int
+    """How many items the model added."""
+
+
+class ChainBook:
+    """Remembers the newest chains, up to a number of tokens."""
+
+    def __init__(self, template: Template, growth: Growth, capacity: int = 8_000_000) -> None:
+        self.growth = growth
+        self._template = template
+        self._capacity = capacity
+        self._chains: OrderedDict[str, _Chain] = OrderedDict()
+        self._held = 0
+        self._closing = _closing(template) if growth != "unstable" else []
+
+    def prompt(self, chat: Chat, forms: ToolForms, parent: str | None, owner: str) -> Prompt:
+        tools = forms.declarations()
+        key = json.dumps([owner, chat.instructions, tools])
+        new = self._new_items(chat, parent, key)
+        if new is None:
+            text = self._template.render(chat_messages(chat, forms), tools, opens=True)
+            return self._described(self._template.encode(text), key, chat.items)
+        assert parent is not None
+        messages = chat_messages(Chat(items=new), forms)
+        added = self._template.encode(_new_part(self._template, messages))
+        ids = self._chains[parent].ids.tolist() + added
+        return self._described(ids, key, chat.items, continued=True)
+
+    def keep(self, response_id: str, prompt: Prompt, generated: Sequence[int], said: int) -> None:
+        """Remember what the model saw and said, closed as its template closes a turn."""
+        if self.growth == "unstable":
+            return
+        closing = self._closing
+        if closing and generated and generated[-1] == closing[0]:
+            closing = closing[1:]  # the model ended its turn itself
+        ids = array("I", prompt.ids)
+        ids.extend(generated)
+        ids.extend(closing)
+        self._chains[response_id] = _Chain(ids, prompt, said)
+        self._held += len(ids)
+        while self._held > self._capacity and len(self._chains) > 1:
+            _, dropped = self._chains.popitem(last=False)
+            self._held -= len(dropped.ids)
+
+    def _described(
+        self, ids: list[int], key: str, items: Sequence[Item], *, continued: bool = False
+    ) -> Prompt:
+        return Prompt(ids, key, len(items), items[-1].id if items else None, continued)
+
+    def _new_items(self, chat: Chat, parent: str | None, key: str) -> Sequence[Item] | None:
+        """What has come since the parent; None when its chain cannot be continued."""
+        chain = self._chains.get(parent or "")
+        if chain is None or chain.prompt.key != key:
+            return None
+        covered = chain.prompt.covered
+        if covered and (
+            len(chat.items) < covered or chat.items[covered - 1].id != chain.prompt.last
+        ):
+            return None  # something was dropped from the past
+        new = chat.items[covered + chain.said :]
+        messages = chat_messages(Chat(items=new), ToolForms(chat.toolbox))
+        if not messages or messages[0]["role"] == "assistant":
+            return None
+        by_user = any(message["role"] != "tool" for message in messages)
+        if self.growth == "within_tool_turns" and by_user:
+            return None
+        self._chains.move_to_end(parent or "")
+        return new

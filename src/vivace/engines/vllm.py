@@ -1,0 +1,397 @@
+"""vLLM inside our own process tree: its ``AsyncLLM``, without its HTTP server.
+
+The one module that knows vLLM. Written for the version below; its renderers, parsers and
+``AsyncLLM`` are not a stable interface, so ``start`` refuses another minor version by name rather
+than failing somewhere inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+import threading
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any
+
+from vivace.completion import fim
+from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
+from vivace.conversation.states import OPENS
+from vivace.engines.base import Card, Chat, Work
+from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
+from vivace.engines.messages import chat_messages, estimate_tokens
+from vivace.engines.token_chain import ChainBook, Messages, Prompt, classify
+from vivace.engines.tool_forms import ToolForms
+from vivace.errors import ConfigError, EngineDied, EngineError
+from vivace.models import Fim
+from vivace.protocol.items import Item
+from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat
+
+__all__ = ["WRITTEN_FOR", "VllmEngine"]
+
+log = logging.getLogger("vivace.vllm")
+
+WRITTEN_FOR = "0.32"
+_ENVIRONMENT = threading.Lock()
+
+
+class VllmEngine:
+    def __init__(
+        self,
+        name: str,
+        card: Card,
+        model: str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+        tool_parser: str | None = None,
+        reasoning_parser: str | None = None,
+        fim: Fim | None = None,
+    ) -> None:
+        """``model`` is a folder or a hub id. ``arguments`` are vLLM's own engine arguments,
+        ``environment`` its variables; both reach it as they are."""
+        if importlib.util.find_spec("vllm") is None:
+            raise ConfigError(
+                f"Engine {name!r} needs vLLM, which is not installed. Run: pip install "
+                "'vivace[vllm]' (or, without a GPU, see docs/vllm.md)."
+            )
+        self.name = name
+        self.cards: Sequence[Card] = (card,)
+        self._model = model
+        self._arguments = {"max_model_len": card.context, **(arguments or {})}
+        self._environment = dict(environment or {})
+        self._tool_parser = tool_parser
+        self._reasoning_parser = reasoning_parser
+        self._fim = fim
+        self._engine: Any = None
+        self._book: ChainBook | None = None
+        self._restarting: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._running = 0
+
+    # -- life -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        await self._launch()
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await asyncio.to_thread(engine.shutdown)
+
+    def healthy(self) -> bool:
+        return self._engine is not None and not self._engine.errored
+
+    def running(self) -> int:
+        return self._running
+
+    async def _launch(self) -> None:
+        # Loading takes a minute; the gateway must answer /healthz and signals meanwhile.
+        self._engine = await asyncio.to_thread(self._load)
+        template = _HubTemplate(self._engine.renderer.tokenizer)
+        growth = classify(template)
+        if growth != "append_only":
+            log.warning(
+                "%s: the chat template is %s; long conversations are rendered whole %s",
+                self.name,
+                growth.replace("_", " "),
+                "at every turn" if growth == "unstable" else "when the user speaks",
+            )
+        self._book = ChainBook(template, growth)
+
+    def _load(self) -> Any:
+        with _ENVIRONMENT, _environment(self._environment):
+            import vllm
+            from vllm.engine.arg_utils import AsyncEngineArgs
+            from vllm.v1.engine.async_llm import AsyncLLM
+
+            if not vllm.__version__.startswith(WRITTEN_FOR + "."):
+                raise ConfigError(
+                    f"vLLM {vllm.__version__} is installed and Vivace was written for "
+                    f"{WRITTEN_FOR}. Install vllm=={WRITTEN_FOR}.*."
+                )
+            defaults = {"disable_log_stats": True, "enable_prefix_caching": True}
+            try:
+                arguments = AsyncEngineArgs(model=self._model, **{**defaults, **self._arguments})
+                return AsyncLLM.from_engine_args(arguments)
+            except TypeError as error:
+                raise ConfigError(f"vLLM does not take these arguments: {error}.") from error
+            except Exception as error:
+                raise EngineDied(f"vLLM could not start: {error}") from error
+
+    async def _watch(self) -> None:
+        """Start it again when its process dies, with growing pauses while that fails."""
+        pause = 0.5
+        while True:
+            await asyncio.sleep(pause)
+            if self.healthy():
+                pause = 0.5
+                continue
+            log.warning("%s died; starting it again", self.name)
+            dead, self._engine = self._engine, None
+            if dead is not None:
+                await asyncio.to_thread(dead.shutdown)
+            try:
+                await self._launch()
+                log.info("%s is running again", self.name)
+            except (EngineError, ConfigError) as error:
+                pause = min(30.0, pause * 2)
+                log.warning("%s: %s; next try in %.0f s", self.name, error, pause)
+
+    # -- work -------------------------------------------------------------------------------------
+
+    def count(self, items: Sequence[Item], model: str) -> int:
+        """A guess while there is room, exact when it matters: counting costs what encoding does."""
+        guess = estimate_tokens(items)
+        if self._engine is None or guess < self.cards[0].context // 2:
+            return guess
+        messages = chat_messages(Chat(items=items), ToolForms(Chat(items=()).toolbox))
+        texts = (message["content"] for message in messages)
+        encode = self._engine.renderer.tokenizer.encode
+        return sum(len(encode(text)) + 8 for text in texts)
+
+    async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        if not self.healthy():
+            raise EngineDied(f"{self.name} is not running.")
+        self._running += 1
+        try:
+            async with contextlib.aclosing(self._answer(work)) as deltas:
+                async for delta in deltas:
+                    yield delta
+        finally:
+            self._running -= 1
+
+    async def _answer(self, work: Work) -> AsyncGenerator[Delta, None]:
+        book = self._book
+        assert book is not None
+        if isinstance(work.prompt, Chat):
+            forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
+            prompt = book.prompt(work.prompt, forms, work.parent_id, work.owner)
+        else:
+            forms = ToolForms(Chat(items=()).toolbox)
+            prompt = Prompt(self._encode(work.prompt), "", 0, None)
+        reading = self._reading(work, forms, len(prompt.ids))
+        generated: list[int] = []
+        items = 0
+        kind: type | None = None
+        try:
+            async with contextlib.aclosing(self._stream(work, prompt, reading)) as outputs:
+                async for output in outputs:
+                    piece = output.outputs[0]
+                    generated += piece.token_ids
+                    for delta in reading.read(output) if work.generate else ():
+                        if type(delta) in OPENS and (type(delta) is not kind or kind not in _TEXT):
+                            items += 1
+                        kind = type(delta) if type(delta) in OPENS else kind
+                        yield delta
+                    last = output
+        finally:
+            if isinstance(work.prompt, Chat) and not reading.cut:
+                kept = generated if work.generate else []
+                book.keep(work.id, prompt, kept, items)
+        tokens = Tokens(
+            len(prompt.ids), len(generated) if work.generate else 0, last.num_cached_tokens or 0
+        )
+        yield Finished("length" if last.outputs[0].finish_reason == "length" else "stop", tokens)
+
+    async def _stream(
+        self, work: Work, prompt: Prompt, reading: _Reading
+    ) -> AsyncGenerator[Any, None]:
+        from vllm.inputs import TokensPrompt
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        asked = TokensPrompt(prompt_token_ids=prompt.ids)
+        if work.owner:
+            asked["cache_salt"] = work.owner
+        answer = self._engine.generate(asked, reading.sampling, work.id)
+        try:
+            async with contextlib.aclosing(answer) as outputs:
+                async for output in outputs:
+                    yield output
+        except EngineDeadError as error:
+            raise EngineDied(f"{self.name} died in the middle of its answer.") from error
+        except ValueError as error:
+            raise EngineError(f"{self.name} refused the request: {error}") from error
+
+    def _encode(self, fill: Fill) -> list[int]:
+        gap = fill.suffix is not None and self._fim is not None
+        text = fim.render(fill, self._fim) if gap and self._fim else fill.prefix
+        ids: list[int] = self._engine.renderer.tokenizer.encode(text)
+        return ids
+
+    def _reading(self, work: Work, forms: ToolForms, prompt: int) -> _Reading:
+        room = self.cards[0].context - prompt
+        if room < 1:
+            raise EngineError(f"The prompt is {prompt} tokens long and leaves no room to answer.")
+        limit = min(work.sampling.max_tokens or room, room) if work.generate else 1
+        tools = forms.declarations()
+        if tools or self._reasoning_parser:
+            return _ParsedReading(self, work, forms, limit)
+        stops = list(work.sampling.stop)
+        if isinstance(work.prompt, Fill) and self._fim is not None and work.prompt.suffix:
+            stops += fim.stops(self._fim)
+        return _PlainReading(self, work, limit, stops)
+
+
+_TEXT = frozenset(kind for kind, name in OPENS.items() if name != "call")
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """vLLM reads its settings from the environment when it starts its processes."""
+    wanted = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", **changes}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+class _HubTemplate:
+    """A tokenizer of the hub's library, as chains need it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
+        text: str = self._tokenizer.apply_chat_template(
+            list(messages), tools=tools or None, tokenize=False, add_generation_prompt=opens
+        )
+        return text
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+
+# -- how an answer is read ------------------------------------------------------------------------
+
+
+class _Reading:
+    """Settings for one request, and the reading of what comes back."""
+
+    sampling: Any
+    cut = False
+    """Whether text was cut off behind a stop string, so that the tokens say more than was sent."""
+
+    def read(self, output: Any) -> Iterator[Delta]:
+        raise NotImplementedError
+
+
+def _settings(engine: VllmEngine, work: Work, limit: int) -> dict[str, Any]:
+    """Sampling as asked, else as the model's own defaults say."""
+    asked = work.sampling
+    wanted = {
+        "temperature": asked.temperature,
+        "top_p": asked.top_p,
+        "presence_penalty": asked.presence_penalty,
+        "frequency_penalty": asked.frequency_penalty,
+        "seed": asked.seed,
+    }
+    defaults = engine._engine.model_config.get_diff_sampling_param()  # noqa: SLF001
+    defaults.pop("max_tokens", None)
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return {**defaults, **given, "max_tokens": limit}
+
+
+class _PlainReading(_Reading):
+    """Text without tools or thoughts: nothing stands between the engine and the delta."""
+
+    def __init__(self, engine: VllmEngine, work: Work, limit: int, stops: list[str]) -> None:
+        from vllm.sampling_params import (
+            RequestOutputKind,
+            SamplingParams,
+            StructuredOutputsParams,
+        )
+
+        form = work.prompt.format if isinstance(work.prompt, Chat) else None
+        structured = None
+        if isinstance(form, JsonSchemaFormat):
+            structured = StructuredOutputsParams(json=form.schema or {})
+        elif isinstance(form, JsonObjectFormat):
+            structured = StructuredOutputsParams(json_object=True)
+        self.sampling = SamplingParams(
+            **_settings(engine, work, limit),
+            stop=stops,
+            structured_outputs=structured,
+            output_kind=RequestOutputKind.DELTA,
+        )
+
+    def read(self, output: Any) -> Iterator[Delta]:
+        piece = output.outputs[0]
+        self.cut = isinstance(piece.stop_reason, str)
+        if piece.text:
+            yield TextDelta(piece.text)
+
+
+class _ParsedReading(_Reading):
+    """Tool calls and reasoning, taken apart by vLLM's own parsers."""
+
+    def __init__(self, engine: VllmEngine, work: Work, forms: ToolForms, limit: int) -> None:
+        from vllm.entrypoints.openai.chat_completion.protocol import (
+            ChatCompletionRequest,
+        )
+        from vllm.parser import ParserManager
+        from vllm.sampling_params import RequestOutputKind
+
+        assert isinstance(work.prompt, Chat)
+        core = engine._engine  # noqa: SLF001
+        tools = forms.declarations()
+        request = ChatCompletionRequest(
+            messages=[{"role": "user", "content": ""}],  # the parser looks at tools only
+            tools=tools or None,
+            tool_choice=forms.mode if tools else None,
+            stop=list(work.sampling.stop),
+            **{k: v for k, v in _settings(engine, work, limit).items() if k != "max_tokens"},
+        )
+        parser = ParserManager.get_parser(
+            tool_parser_name=engine._tool_parser if tools else None,  # noqa: SLF001
+            reasoning_parser_name=engine._reasoning_parser,  # noqa: SLF001
+            enable_auto_tools=bool(tools),
+            tokenizer=core.renderer.tokenizer,
+        )
+        self._parser = parser(
+            core.renderer.tokenizer, request.tools, model_config=core.model_config
+        )
+        self._request = self._parser.adjust_request(request) or request
+        self.sampling = self._request.to_sampling_params(limit, {})
+        self.sampling.output_kind = RequestOutputKind.DELTA
+        self._reader = ChunkReader(forms)
+
+    def read(self, output: Any) -> Iterator[Delta]:
+        piece = output.outputs[0]
+        self.cut = isinstance(piece.stop_reason, str)
+        delta = self._parser.parse_delta(
+            piece.text,
+            list(piece.token_ids),
+            self._request,
+            prompt_token_ids=output.prompt_token_ids,
+            finished=output.finished,
+        )
+        if delta is not None:
+            yield from self._reader.read(_message_delta(delta))
+        if output.finished:
+            yield from self._reader.rest()
+
+
+def _message_delta(delta: Any) -> MessageDelta:
+    calls = [
+        CallDelta(
+            call.index,
+            call.id,
+            FunctionDelta(call.function.name, call.function.arguments) if call.function else None,
+        )
+        for call in delta.tool_calls or ()
+    ]
+    return MessageDelta(delta.content, getattr(delta, "reasoning", None), None, calls)
