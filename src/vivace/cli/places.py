@@ -6,13 +6,19 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["data_root", "state_root"]
+__all__ = ["data_root", "shortened", "state_root"]
 
 
 def _root(variable: str, default: str) -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local")).expanduser() / "vivace"
     return Path(os.environ.get(variable) or default).expanduser() / "vivace"
+
+
+def shortened(path: Path) -> str:
+    """For reading: the home folder as ~."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def data_root() -> Path:

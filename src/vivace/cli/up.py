@@ -12,7 +12,7 @@ import click
 from vivace.cli.ask import describe
 from vivace.cli.choice import Choice, check_memory, choose
 from vivace.cli.machine import Machine, inspect
-from vivace.cli.places import data_root
+from vivace.cli.places import data_root, shortened
 from vivace.client.connection import Figures, open_connection
 from vivace.config import Config, LlamaCppConfig, ServerConfig, StoreConfig
 from vivace.download import bring, progress_line
@@ -97,9 +97,9 @@ def _fetch(choice: Choice) -> None:
     with progress_line(choice.name) as progress:
         fetched = bring(choice.wanted, progress, tell=lambda line: _say("file", line))
     if fetched:
-        _say("file", f"{choice.path} (verified)")
+        _say("file", f"{shortened(choice.path)} (verified)")
     else:
-        _say("file", f"{choice.path} (already here)")
+        _say("file", f"{shortened(choice.path)} (already here)")
 
 
 async def _probe(url: str) -> Figures:
