@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,21 @@ def _path(kind: str, name: str) -> Path:
     if not path.exists():
         sys.exit(f"This benchmark needs {name}; run: scripts/{kind} {name}")
     return path
+
+
+def vllm_python() -> Path:
+    """The environment that scripts/install-vllm makes; $VIVACE_VLLM_PYTHON names another."""
+    asked = [str(_SCRIPTS / "install-vllm"), "--path"]
+    folder = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    return Path(os.environ.get("VIVACE_VLLM_PYTHON", f"{folder}/bin/python"))
+
+
+def vllm_model() -> Path:
+    """The test model in the form vLLM loads, beside the file it was made from."""
+    folder = _path("models", "qwen2.5-coder-0.5b").with_name("qwen2.5-coder-0.5b-hf")
+    if not folder.exists():
+        sys.exit("This benchmark needs the model for vLLM; run: scripts/install-vllm")
+    return folder
 
 
 def data(name: str) -> Path:

@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import platform
+import random
+import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +20,22 @@ def percentile(samples: Sequence[float], share: float) -> float:
     """The smallest sample that at least this share of all samples does not exceed."""
     ordered = sorted(samples)
     return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered) + 0.5) - 1))]
+
+
+def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
+    """The ratio of the medians, with a bootstrap interval of 95% over the pairs."""
+    dice = random.Random(1)
+    pairs = list(zip(ours, theirs, strict=True))
+    ratios = []
+    for _ in range(2000):
+        drawn = dice.choices(pairs, k=len(pairs))
+        ratios.append(
+            statistics.median(pair[0] for pair in drawn)
+            / max(1e-9, statistics.median(pair[1] for pair in drawn))
+        )
+    ratios.sort()
+    whole = statistics.median(ours) / max(1e-9, statistics.median(theirs))
+    return whole, ratios[50], ratios[-51]
 
 
 def machine() -> str:
@@ -80,6 +98,17 @@ class Report:
         print(f"  {'met   ' if met else 'MISSED'} {what}: {measured}", flush=True)
         if not met:
             self.missed.append(what)
+
+    def ratio_goal(
+        self, what: str, ours: Sequence[float], theirs: Sequence[float], most: float
+    ) -> None:
+        """Fails only when the whole interval lies on the wrong side."""
+        ratio, low, high = ratio_of(ours, theirs)
+        self.goal(
+            f"{what}: at most {most:.2f} of it",
+            met=low <= most,
+            measured=f"{ratio:.2f} (95% interval {low:.2f} to {high:.2f}, {len(ours)} pairs)",
+        )
 
     def end(self) -> None:
         if self.path is not None:

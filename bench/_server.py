@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 
 def free_port() -> int:
@@ -33,18 +34,20 @@ def served(config: str, **files: str) -> Iterator[tuple[int, subprocess.Popen[by
         command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(path)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
             try:
-                _wait_until_ready(port, process)
+                wait_until_ready(port, process)
                 yield port, process
             finally:
                 process.terminate()
 
 
-def _wait_until_ready(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
+def wait_until_ready(
+    port: int, process: subprocess.Popen[Any], path: str = "/readyz", seconds: float = 60
+) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}"):
                 return
         except OSError:
             time.sleep(0.05)
-    raise RuntimeError("vivace serve did not become ready")
+    raise RuntimeError(f"the server on port {port} did not become ready")

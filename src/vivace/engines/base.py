@@ -90,4 +90,7 @@ class Engine(Protocol):
     def count(self, items: Sequence[Item], model: str) -> int:
         """How many tokens these items are, at least roughly and never far too few."""
 
+    def metrics(self) -> bytes:
+        """Its own figures in Prometheus' form, if it keeps any."""
+
     def generate(self, work: Work) -> AsyncGenerator[Delta, None]: ...

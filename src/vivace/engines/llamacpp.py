@@ -123,6 +123,9 @@ class LlamaCppEngine:
     def count(self, items: Sequence[Item], model: str) -> int:
         return self._api.count(items, model)
 
+    def metrics(self) -> bytes:
+        return b""
+
     def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         return self._api.generate(work)
 

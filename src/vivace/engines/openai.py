@@ -73,6 +73,9 @@ class OpenAIEngine:
     def count(self, items: Sequence[Item], model: str) -> int:
         return estimate_tokens(items)
 
+    def metrics(self) -> bytes:
+        return b""
+
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if isinstance(work.prompt, Chat):
             forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)

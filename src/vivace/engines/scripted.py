@@ -243,6 +243,9 @@ class ScriptedEngine:
     def count(self, items: Sequence[Item], model: str) -> int:
         return sum(_length(_text_of_item(item)) for item in items)
 
+    def metrics(self) -> bytes:
+        return b""
+
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if self._dead is not None:
             raise EngineDied(self._dead)

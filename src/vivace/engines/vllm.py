@@ -16,6 +16,8 @@ import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 
+from prometheus_client import REGISTRY, generate_latest
+
 from vivace.completion import fim
 from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
 from vivace.conversation.states import OPENS
@@ -155,6 +157,10 @@ class VllmEngine:
         texts = (message["content"] for message in messages)
         encode = self._engine.renderer.tokenizer.encode
         return sum(len(encode(text)) + 8 for text in texts)
+
+    def metrics(self) -> bytes:
+        """vLLM's own, when its statistics are on (disable_log_stats = false)."""
+        return b"" if self._arguments.get("disable_log_stats", True) else generate_latest(REGISTRY)
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if not self.healthy():

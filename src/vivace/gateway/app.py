@@ -246,7 +246,10 @@ class Gateway:
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> HttpResponse:
-        return HttpResponse(self.metrics.exposition(), media_type=Metrics.CONTENT_TYPE)
+        # Two engines of one kind may share one registry, whose figures must not come twice.
+        of_engines = {engine.metrics() for engine in self.catalogue.engines}
+        body = self.metrics.exposition() + b"".join(sorted(of_engines))
+        return HttpResponse(body, media_type=Metrics.CONTENT_TYPE)
 
 
 # -- running --------------------------------------------------------------------------------------

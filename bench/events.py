@@ -1,0 +1,108 @@
+"""How many events one gateway process sends in a second, one token to an event.
+
+The scripted engine plays as fast as it can (a replayed answer, no model); it lives in the gateway's
+process, so its own work counts against the gateway. The gateway is held to one core, the counting
+client has the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import time
+
+import psutil
+
+from bench._raw_socket import open_socket, send_text
+from bench._report import Report
+from bench._server import served
+
+CONFIG = """
+version = 1
+[server]
+port = {port}
+[store]
+path = ":memory:"
+[[engines]]
+name = "yardstick"
+kind = "scripted"
+model = "local-model"
+script = "script.toml"
+rate = 1e9
+"""
+
+SCRIPT = """
+[[replies]]
+then = [{{ do = "say", text = " word", times = {tokens} }}]
+"""
+
+_DELTA = b'"response.output_text.delta"'
+_END = b'{"type":"response.completed"'
+
+
+def run(port: int, streams: int) -> tuple[int, float]:
+    """Deltas and seconds until every stream has ended."""
+    selector = selectors.DefaultSelector()
+    create = json.dumps({"type": "response.create", "input": "go", "store": False})
+    sockets = [open_socket(port) for _ in range(streams)]
+    rest = dict.fromkeys(sockets, b"")
+    for each in sockets:
+        selector.register(each, selectors.EVENT_READ, each)
+    started = time.perf_counter()
+    for each in sockets:
+        send_text(each, create)
+    deltas = ended = 0
+    while ended < streams:
+        for key, _ in selector.select():
+            each = key.data
+            data = rest[each] + each.recv(1 << 20)
+            deltas += data.count(_DELTA)
+            if _END in data:
+                ended += 1
+                selector.unregister(each)
+            # A mark cut in two must still be seen, and one seen must not be counted again.
+            rest[each] = data[-(len(_DELTA) - 1) :]
+    seconds = time.perf_counter() - started
+    for each in sockets:
+        each.close()
+    return deltas, seconds
+
+
+def main() -> None:
+    report, options = Report.from_arguments(
+        "events",
+        "events per second of one gateway process on one core (a replayed answer)",
+        "uvicorn",
+        "websockets",
+        "uvloop",
+        "msgspec",
+        tokens=(20_000, "tokens of each stream"),
+        streams=(8, "streams at once"),
+        rounds=(5, "how often"),
+    )
+    with served(CONFIG, script_toml=SCRIPT.format(tokens=options.tokens)) as (port, process):
+        gateway = psutil.Process(process.pid)
+        if hasattr(os, "sched_setaffinity"):
+            gateway.cpu_affinity([0])
+            os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
+        run(port, options.streams)
+        rates, costs = [], []
+        for _ in range(options.rounds):
+            before = gateway.cpu_times()
+            deltas, seconds = run(port, options.streams)
+            after = gateway.cpu_times()
+            used = after.user + after.system - before.user - before.system
+            rates.append(deltas / seconds)
+            costs.append(used / deltas)
+    tokens = options.tokens * options.streams
+    report.say("share of tokens that had an event of their own", deltas / tokens)
+    report.spread("events per second", rates, "/s")
+    report.spread("CPU per event, engine included", costs, "µs", 1e6)
+    best = max(rates)
+    report.goal("40,000 events per second", met=best >= 40_000, measured=f"{best:,.0f}")
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
