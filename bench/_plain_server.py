@@ -1,7 +1,7 @@
 """The scripted engine behind a plain HTTP server: what most servers do, and nothing besides.
 
-Starlette on uvicorn and uvloop, JSON by the standard library, one SSE event per token, conversations
-kept in a dictionary. usage: python -m bench._plain_server PORT RATE TOKENS
+Starlette on uvicorn and uvloop, JSON by the standard library, one SSE event per token, and
+conversations in a dictionary. usage: python -m bench._plain_server PORT RATE TOKENS
 """
 
 from __future__ import annotations

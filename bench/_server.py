@@ -51,3 +51,32 @@ def wait_until_ready(
         except OSError:
             time.sleep(0.05)
     raise RuntimeError(f"the server on port {port} did not become ready")
+
+
+_SCRIPTED = """
+version = 1
+[server]
+port = {{port}}
+[limits]
+body_megabytes = 32
+[store]
+path = ":memory:"
+[[engines]]
+name = "yardstick"
+kind = "scripted"
+model = "local-model"
+script = "script.toml"
+rate = {rate}
+context = {context}
+"""
+
+
+@contextlib.contextmanager
+def served_script(
+    text: str, *, times: int = 1, rate: float, context: int = 131_072
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Serve a scripted engine that always says this text so many times, at this rate."""
+    config = _SCRIPTED.format(rate=rate, context=context)
+    script = f'[[replies]]\nthen = [{{ do = "say", text = "{text}", times = {times} }}]\n'
+    with served(config, script_toml=script) as server:
+        yield server

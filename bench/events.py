@@ -16,26 +16,7 @@ import psutil
 
 from bench._raw_socket import open_socket, send_text
 from bench._report import Report
-from bench._server import served
-
-CONFIG = """
-version = 1
-[server]
-port = {port}
-[store]
-path = ":memory:"
-[[engines]]
-name = "yardstick"
-kind = "scripted"
-model = "local-model"
-script = "script.toml"
-rate = 1e9
-"""
-
-SCRIPT = """
-[[replies]]
-then = [{{ do = "say", text = " word", times = {tokens} }}]
-"""
+from bench._server import served_script
 
 _DELTA = b'"response.output_text.delta"'
 _END = b'{"type":"response.completed"'
@@ -81,7 +62,7 @@ def main() -> None:
         streams=(8, "streams at once"),
         rounds=(5, "how often"),
     )
-    with served(CONFIG, script_toml=SCRIPT.format(tokens=options.tokens)) as (port, process):
+    with served_script(" word", times=options.tokens, rate=1e9) as (port, process):
         gateway = psutil.Process(process.pid)
         if hasattr(os, "sched_setaffinity"):
             gateway.cpu_affinity([0])

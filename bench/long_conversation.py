@@ -10,30 +10,8 @@ import asyncio
 import statistics
 
 from bench._report import Report
-from bench._server import served
+from bench._server import served_script
 from bench._ways import OverWebSocket
-
-CONFIG = """
-version = 1
-[server]
-port = {port}
-[limits]
-body_megabytes = 32
-[store]
-path = ":memory:"
-[[engines]]
-name = "yardstick"
-kind = "scripted"
-model = "local-model"
-script = "script.toml"
-rate = 1e6
-context = 140000
-"""
-
-SCRIPT = """
-[[replies]]
-then = [{ do = "say", text = "Understood." }]
-"""
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -58,7 +36,7 @@ def main() -> None:
         tokens=(122_000, "tokens of the first turn; the others add 256 each"),
         rounds=(10, "how often"),
     )
-    with served(CONFIG, script_toml=SCRIPT) as (port, _):
+    with served_script("Understood.", rate=1e6, context=140_000) as (port, _):
         runs = [
             asyncio.run(converse(port, options.tokens, options.turns))
             for _ in range(options.rounds)

@@ -1,7 +1,7 @@
 """Our overhead laid bare: an engine that costs nothing, behind us and behind a plain HTTP server.
 
 The scripted engine plays a prepared answer at a set rate and reads prompts in no time (no model is
-involved). (a) the engine itself; (b1) a plain HTTP and SSE server before it, the whole history every
+involved). (a) the engine itself; (b1) a plain HTTP and SSE server before it, the whole history each
 turn; (b2) the same with previous_response_id; (c) LiteLLM before that; (d) Vivace over HTTP; (e)
 Vivace over WebSocket. A loop of turns with a kilobyte of tool output each, the ways in turn.
 """
@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from bench._report import Report
-from bench._server import free_port, served, wait_until_ready
+from bench._server import free_port, served_script, wait_until_ready
 from bench._ways import (
     ChatHistory,
     FullHistory,
@@ -34,25 +34,6 @@ from bench.pipeline import serve_litellm
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.scripted import Capacity, Reply, Say, Script, ScriptedEngine
 from vivace.protocol.items import Message
-
-CONFIG = """
-version = 1
-[server]
-port = {port}
-[store]
-path = ":memory:"
-[[engines]]
-name = "yardstick"
-kind = "scripted"
-model = "local-model"
-script = "script.toml"
-rate = RATE
-"""
-
-SCRIPT = """
-[[replies]]
-then = [{{ do = "say", text = " word", times = {tokens} }}]
-"""
 
 
 async def bare_turn(engine: ScriptedEngine, turn: int) -> tuple[float, float]:
@@ -97,7 +78,6 @@ async def loop(
 
 
 def measure(report: Report, options: Any, rate: int) -> None:
-    script = SCRIPT.format(tokens=options.tokens)
     port, command = free_port(), [sys.executable, "-m", "bench._plain_server"]
     command += [str(port), str(rate), str(options.tokens)]
     engine = ScriptedEngine(
@@ -111,8 +91,7 @@ def measure(report: Report, options: Any, rate: int) -> None:
         plain = stack.enter_context(subprocess.Popen(command))
         stack.callback(plain.terminate)
         wait_until_ready(port, plain)
-        config = CONFIG.replace("RATE", str(rate))
-        ours, process = stack.enter_context(served(config, script_toml=script))
+        ours, process = stack.enter_context(served_script(" word", times=options.tokens, rate=rate))
         model, limit = "local-model", options.tokens + 1
         ways: dict[str, tuple[Way, int | None]] = {
             "b1": (FullHistory("b1", port, model, limit), plain.pid),

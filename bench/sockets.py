@@ -20,26 +20,7 @@ import psutil
 from websockets.asyncio.client import connect
 
 from bench._report import Report, percentile
-from bench._server import served
-
-CONFIG = """
-version = 1
-[server]
-port = {port}
-[store]
-path = ":memory:"
-[[engines]]
-name = "yardstick"
-kind = "scripted"
-model = "local-model"
-script = "script.toml"
-rate = {{rate}}
-"""
-
-SCRIPT = """
-[[replies]]
-then = [{{ do = "say", text = " word", times = {tokens} }}]
-"""
+from bench._server import served_script
 
 
 async def _open_idle(port: int, count: int, opened: Event, leave: Event) -> None:
@@ -101,9 +82,8 @@ def main() -> None:
         seconds=(10, "length of the active stream"),
     )
     _raise_file_limit()
-    config = CONFIG.replace("{{rate}}", str(options.rate))
-    script = SCRIPT.format(tokens=options.rate * options.seconds)
-    with served(config, script_toml=script) as (port, process):
+    tokens = options.rate * options.seconds
+    with served_script(" word", times=tokens, rate=options.rate) as (port, process):
         gateway = psutil.Process(process.pid)
         before = gateway.memory_info().rss
         alone = asyncio.run(_gaps(port))
