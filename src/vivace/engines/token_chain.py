@@ -23,7 +23,7 @@ from msgspec import Struct
 from vivace.engines.base import Chat
 from vivace.engines.messages import chat_messages
 from vivace.engines.tool_forms import ToolForms
-from vivace.protocol.items import Item
+from vivace.protocol.items import Item, Message, Reasoning, ToolCall
 
 __all__ = ["ChainBook", "Growth", "Prompt", "Template", "classify"]
 
@@ -50,7 +50,9 @@ _STAGE: list[dict[str, Any]] = [
 _SAID = {"role": "assistant", "content": "MARK"}
 _THOUGHT = {"role": "assistant", "content": "<think>\nTHOUGHT\n</think>\n\nMARK"}
 _CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-_CALLED = {"role": "assistant", "content": "MARK", "tool_calls": [_CALL]}
+_CALLED = {**_THOUGHT, "tool_calls": [_CALL]}  # some templates add empty thoughts where none are
+_LATER = [*_STAGE, _SAID, {"role": "user", "content": "v"}]
+"""More of a past than ``_new_part`` has: some templates number their turns."""
 _USER = [{"role": "user", "content": "NEW"}]
 _SYSTEM = [{"role": "system", "content": "NOTE"}, *_USER]
 _TOOL = [{"role": "tool", "tool_call_id": "c", "content": "NEW"}]
@@ -62,19 +64,18 @@ _TOOLS: list[dict[str, Any]] = [
 def classify(template: Template) -> Growth:
     """Try the template on small conversations; what it cannot render counts against it."""
     try:
+        if not _grows(template, [*_LATER, _CALLED], _TOOL, _TOOLS):
+            return "unstable"
+        if "THOUGHT" not in template.render([*_STAGE, _THOUGHT, *_USER], [], opens=True):
+            return "within_tool_turns"
         steady = all(
-            _grows(template, [*_STAGE, _SAID], new, tools)
+            _grows(template, [*_LATER, _SAID], new, tools)
             for new in (_USER, _SYSTEM)
             for tools in ([], _TOOLS)
         )
-        after_call = _grows(template, [*_STAGE, _CALLED], _TOOL, _TOOLS)
-        keeps_thoughts = "THOUGHT" in template.render([*_STAGE, _THOUGHT, *_USER], [], opens=True)
-        # Some templates rewrite arguments, others refuse calls; text turns may still grow.
     except Exception:  # noqa: BLE001 - a template is a foreign program and fails in its own way
         return "unstable"
-    if not steady or not after_call:
-        return "unstable"
-    return "append_only" if keeps_thoughts else "within_tool_turns"
+    return "append_only" if steady else "unstable"
 
 
 def _grows(template: Template, past: Messages, new: Messages, tools: list[dict[str, Any]]) -> bool:
@@ -119,7 +120,9 @@ class Prompt(Struct, frozen=True):
 
 class _Chain(Struct, frozen=True):
     ids: array[int]
-    prompt: Prompt
+    key: str
+    covered: int
+    last: str | None
     said: int
     """How many items the model added."""
 
@@ -150,15 +153,17 @@ class ChainBook:
 
     def keep(self, response_id: str, prompt: Prompt, generated: Sequence[int], said: int) -> None:
         """Remember what the model saw and said, closed as its template closes a turn."""
-        if self.growth == "unstable":
-            return
+        if self.growth == "unstable" or not said:
+            return  # without a word there is no turn to close
         closing = self._closing
         if closing and generated and generated[-1] == closing[0]:
             closing = closing[1:]  # the model ended its turn itself
         ids = array("I", prompt.ids)
         ids.extend(generated)
         ids.extend(closing)
-        self._chains[response_id] = _Chain(ids, prompt, said)
+        if response_id in self._chains:
+            self._held -= len(self._chains.pop(response_id).ids)
+        self._chains[response_id] = _Chain(ids, prompt.key, prompt.covered, prompt.last, said)
         self._held += len(ids)
         while self._held > self._capacity and len(self._chains) > 1:
             _, dropped = self._chains.popitem(last=False)
@@ -172,13 +177,13 @@ class ChainBook:
     def _new_items(self, chat: Chat, parent: str | None, key: str) -> Sequence[Item] | None:
         """What has come since the parent; None when its chain cannot be continued."""
         chain = self._chains.get(parent or "")
-        if chain is None or chain.prompt.key != key:
+        if chain is None or chain.key != key:
             return None
-        covered = chain.prompt.covered
-        if covered and (
-            len(chat.items) < covered or chat.items[covered - 1].id != chain.prompt.last
-        ):
+        covered = chain.covered
+        if covered and (len(chat.items) < covered or chat.items[covered - 1].id != chain.last):
             return None  # something was dropped from the past
+        if not all(map(_by_model, chat.items[covered : covered + chain.said])):
+            return None  # what it said was dropped, in part or whole: interrupted, or truncated
         new = chat.items[covered + chain.said :]
         messages = chat_messages(Chat(items=new), ToolForms(chat.toolbox))
         if not messages or messages[0]["role"] == "assistant":
@@ -188,3 +193,8 @@ class ChainBook:
             return None
         self._chains.move_to_end(parent or "")
         return new
+
+
+def _by_model(item: Item) -> bool:
+    spoken = isinstance(item, Message) and item.role == "assistant"
+    return spoken or isinstance(item, ToolCall | Reasoning)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import json
 import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from prometheus_client import REGISTRY, generate_latest
 
 from vivace.completion import fim
@@ -23,12 +25,12 @@ from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
 from vivace.conversation.states import OPENS
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
-from vivace.engines.messages import chat_messages, estimate_tokens
+from vivace.engines.messages import estimate_tokens
 from vivace.engines.token_chain import ChainBook, Messages, Prompt, classify
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import ConfigError, EngineDied, EngineError
 from vivace.models import Fim
-from vivace.protocol.items import Item
+from vivace.protocol.items import Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat
 
 __all__ = ["WRITTEN_FOR", "VllmEngine"]
@@ -69,9 +71,7 @@ class VllmEngine:
         self._fim = fim
         self._engine: Any = None
         self._book: ChainBook | None = None
-        self._restarting: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
-        self._running = 0
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -91,7 +91,10 @@ class VllmEngine:
         return self._engine is not None and not self._engine.errored
 
     def running(self) -> int:
-        return self._running
+        if not self.healthy():
+            return 0
+        unfinished: int = self._engine.output_processor.get_num_unfinished_requests()
+        return unfinished
 
     async def _launch(self) -> None:
         # Loading takes a minute; the gateway must answer /healthz and signals meanwhile.
@@ -153,10 +156,8 @@ class VllmEngine:
         guess = estimate_tokens(items)
         if self._engine is None or guess < self.cards[0].context // 2:
             return guess
-        messages = chat_messages(Chat(items=items), ToolForms(Chat(items=()).toolbox))
-        texts = (message["content"] for message in messages)
         encode = self._engine.renderer.tokenizer.encode
-        return sum(len(encode(text)) + 8 for text in texts)
+        return sum(len(encode(_words(item))) + 8 for item in items)
 
     def metrics(self) -> bytes:
         """vLLM's own, when its statistics are on (disable_log_stats = false)."""
@@ -165,15 +166,6 @@ class VllmEngine:
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if not self.healthy():
             raise EngineDied(f"{self.name} is not running.")
-        self._running += 1
-        try:
-            async with contextlib.aclosing(self._answer(work)) as deltas:
-                async for delta in deltas:
-                    yield delta
-        finally:
-            self._running -= 1
-
-    async def _answer(self, work: Work) -> AsyncGenerator[Delta, None]:
         book = self._book
         assert book is not None
         if isinstance(work.prompt, Chat):
@@ -209,6 +201,7 @@ class VllmEngine:
     async def _stream(
         self, work: Work, prompt: Prompt, reading: _Reading
     ) -> AsyncGenerator[Any, None]:
+        from vllm.exceptions import VLLMClientError
         from vllm.inputs import TokensPrompt
         from vllm.v1.engine.exceptions import EngineDeadError
 
@@ -219,10 +212,12 @@ class VllmEngine:
         try:
             async with contextlib.aclosing(answer) as outputs:
                 async for output in outputs:
+                    if output.outputs[0].finish_reason in ("abort", "error"):
+                        raise EngineDied(f"{self.name} was stopped in the middle of its answer.")
                     yield output
         except EngineDeadError as error:
             raise EngineDied(f"{self.name} died in the middle of its answer.") from error
-        except ValueError as error:
+        except (ValueError, VLLMClientError) as error:
             raise EngineError(f"{self.name} refused the request: {error}") from error
 
     def _encode(self, fill: Fill) -> list[int]:
@@ -239,10 +234,20 @@ class VllmEngine:
         tools = forms.declarations()
         if tools or self._reasoning_parser:
             return _ParsedReading(self, work, forms, limit)
-        stops = list(work.sampling.stop)
-        if isinstance(work.prompt, Fill) and self._fim is not None and work.prompt.suffix:
-            stops += fim.stops(self._fim)
-        return _PlainReading(self, work, limit, stops)
+        ends: list[int] = []
+        if isinstance(work.prompt, Fill) and self._fim is not None:
+            # The marks are special tokens, which never reach the text, so they stop by their ids.
+            encode = self._engine.renderer.tokenizer.encode
+            ends = [ids[0] for mark in fim.stops(self._fim) if len(ids := encode(mark)) == 1]
+        return _PlainReading(self, work, limit, ends)
+
+
+def _words(item: Item) -> str:
+    if isinstance(item, Message):
+        return text_of(item.content)
+    if isinstance(item, ToolOutput):
+        return text_of(item.output)
+    return msgspec.json.encode(item).decode()
 
 
 _TEXT = frozenset(kind for kind, name in OPENS.items() if name != "call")
@@ -272,13 +277,29 @@ class _HubTemplate:
 
     def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
         text: str = self._tokenizer.apply_chat_template(
-            list(messages), tools=tools or None, tokenize=False, add_generation_prompt=opens
+            [*map(_with_objects, messages)],
+            tools=tools or None,
+            tokenize=False,
+            add_generation_prompt=opens,
         )
         return text
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
+
+
+def _with_objects(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Templates write a call's arguments as JSON themselves; what is no JSON stays a string."""
+    if "tool_calls" not in message:
+        return message
+    calls = []
+    for call in message["tool_calls"]:
+        with contextlib.suppress(ValueError):
+            arguments = json.loads(call["function"]["arguments"] or "{}")
+            call = {**call, "function": {**call["function"], "arguments": arguments}}
+        calls.append(call)
+    return {**message, "tool_calls": calls}
 
 
 # -- how an answer is read ------------------------------------------------------------------------
@@ -314,7 +335,7 @@ def _settings(engine: VllmEngine, work: Work, limit: int) -> dict[str, Any]:
 class _PlainReading(_Reading):
     """Text without tools or thoughts: nothing stands between the engine and the delta."""
 
-    def __init__(self, engine: VllmEngine, work: Work, limit: int, stops: list[str]) -> None:
+    def __init__(self, engine: VllmEngine, work: Work, limit: int, ends: list[int]) -> None:
         from vllm.sampling_params import (
             RequestOutputKind,
             SamplingParams,
@@ -329,7 +350,8 @@ class _PlainReading(_Reading):
             structured = StructuredOutputsParams(json_object=True)
         self.sampling = SamplingParams(
             **_settings(engine, work, limit),
-            stop=stops,
+            stop=list(work.sampling.stop),
+            stop_token_ids=ends,
             structured_outputs=structured,
             output_kind=RequestOutputKind.DELTA,
         )
