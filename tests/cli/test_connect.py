@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.support.data import ROOT
+from tests.support.files import ROOT
 from tests.support.http import key, keys
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.cli.clients import CLIENTS

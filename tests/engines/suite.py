@@ -6,6 +6,9 @@ A test module plugs an engine in by a subclass of ``EngineSuite`` that overrides
         @pytest.fixture
         def rig(self) -> Rig:
             return MyRig()
+
+Where an engine cannot do what the suite asks, its rig says so by a property, with the reason beside
+it; a property that says too little or too much fails.
 """
 
 from __future__ import annotations
@@ -44,13 +47,29 @@ class Rig(ABC):
 
     engine: Engine
 
+    long_tokens = 1500
+    """How many tokens ``long`` is answered with."""
+    patience = 30.0
+    """How many seconds any one check may take."""
+    joins_for_slow_readers = True
+    """Else it stops reading and its endpoint waits: nothing is queued, and nothing is joined."""
+    isolates_owners = True
+    """Else a prompt that one owner sent is cached for the others too, which timing can show."""
+    can_fail = True
+    """Else there is no prompt that fails in mid-stream, and ``failing`` is never called."""
+    knows_its_health = True
+    """Else it learns of a death by the next request only, and calls itself healthy until then."""
+
+    repeats_itself = True
+    """Else rounding depends on the batch and on what is cached, and with it the greedy text."""
+
     @abstractmethod
     def short(self) -> Work:
         """Is answered with a few tokens of text."""
 
     @abstractmethod
     def long(self) -> Work:
-        """Is answered with a thousand tokens of text or more, and takes a while."""
+        """Is answered with ``long_tokens`` tokens of text, and takes a second or more."""
 
     @abstractmethod
     def failing(self) -> Work:
@@ -60,16 +79,25 @@ class Rig(ABC):
     def kill(self) -> None:
         """Make the engine die as in a crash."""
 
+    async def revive(self) -> None:
+        """Bring it back after ``kill``; an engine that restarts itself is only waited for."""
+        await self.engine.start()
+
+    def run(self, check: Callable[[], Awaitable[T]]) -> T:
+        """Start the engine, check, stop it; a rig may share one that is slow to start."""
+
+        async def whole() -> T:
+            await self.engine.start()
+            try:
+                return await asyncio.wait_for(check(), self.patience)
+            finally:
+                await self.engine.stop()
+
+        return asyncio.run(whole())
+
 
 def run(rig: Rig, check: Callable[[], Awaitable[T]]) -> T:
-    async def whole() -> T:
-        await rig.engine.start()
-        try:
-            return await asyncio.wait_for(check(), 30)
-        finally:
-            await rig.engine.stop()
-
-    return asyncio.run(whole())
+    return rig.run(check)
 
 
 async def answer(engine: Engine, work: Work) -> list[Delta]:
@@ -158,21 +186,28 @@ class EngineSuite:
             alone = text_in(await answer(rig.engine, rig.short()))
             works = [replace(rig.short(), id=f"resp_{index}") for index in range(4)]
             together = await asyncio.gather(*(answer(rig.engine, work) for work in works))
-            assert [text_in(deltas) for deltas in together] == [alone] * 4
+            texts = [text_in(deltas) for deltas in together]
+            assert all(texts)
+            assert texts == [alone] * 4 or not rig.repeats_itself
 
         run(rig, check)
 
-    def test_a_slow_reader_gets_all_of_it_in_fewer_pieces(self, rig: Rig) -> None:
+    def test_a_slow_reader_gets_all_of_it(self, rig: Rig) -> None:
         async def check() -> None:
             prompt = rig.long()
             whole = text_in(await answer(rig.engine, prompt))
             deltas = []
             async with aclosing(rig.engine.generate(prompt)) as stream:
                 deltas.append(await anext(stream))
-                await until(lambda: rig.engine.running() == 0)
+                if rig.joins_for_slow_readers:
+                    await until(lambda: rig.engine.running() == 0)
+                else:
+                    await asyncio.sleep(1)
+                    assert rig.engine.running() == 1
                 deltas += [delta async for delta in stream]
-            assert text_in(deltas) == whole
-            assert len(deltas) < 200
+            assert tokens_in(deltas).output == rig.long_tokens
+            assert text_in(deltas) == whole or not rig.repeats_itself
+            assert (len(deltas) < 200) == rig.joins_for_slow_readers or rig.long_tokens < 200
 
         run(rig, check)
 
@@ -191,7 +226,7 @@ class EngineSuite:
         async def check() -> None:
             await answer(rig.engine, replace(rig.short(), owner="one"))
             other = await answer(rig.engine, replace(rig.short(), owner="other"))
-            assert tokens_in(other).cached == 0
+            assert (tokens_in(other).cached == 0) == rig.isolates_owners
 
         run(rig, check)
 
@@ -241,6 +276,9 @@ class EngineSuite:
     # -- failure and death ------------------------------------------------------------------------
 
     def test_a_failure_in_mid_stream_ends_that_answer_only(self, rig: Rig) -> None:
+        if not rig.can_fail:
+            pytest.skip("nothing makes a single answer of this engine fail in mid-stream")
+
         async def check() -> None:
             other = await begun(rig.engine, rig.long())
             said, error = await until_failure(rig.engine, rig.failing())
@@ -259,18 +297,18 @@ class EngineSuite:
             rig.kill()
             for ended in await asyncio.gather(*tasks, return_exceptions=True):
                 assert isinstance(ended, EngineDied)
-            assert not rig.engine.healthy()
+            await until(lambda: rig.engine.healthy() != rig.knows_its_health)
             assert rig.engine.running() == 0
 
         run(rig, check)
 
-    def test_a_dead_engine_refuses_work_until_it_is_started_again(self, rig: Rig) -> None:
+    def test_a_dead_engine_refuses_work_until_it_is_back(self, rig: Rig) -> None:
         async def check() -> None:
             rig.kill()
-            await until(lambda: not rig.engine.healthy())
+            await until(lambda: rig.engine.healthy() != rig.knows_its_health)
             with pytest.raises(EngineDied):
                 await answer(rig.engine, rig.short())
-            await rig.engine.start()
+            await rig.revive()
             assert rig.engine.healthy()
             assert text_in(await answer(rig.engine, rig.short()))
 

@@ -86,6 +86,7 @@ class VllmRig(Rig):
     patience = 240.0
     # Whatever could fail a single answer is found before its first token.
     can_fail = False
+    repeats_itself = False
 
     def __init__(self, shared: SharedEngine) -> None:
         self.shared = shared

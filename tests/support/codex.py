@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.support.data import ROOT
+from tests.support.files import ROOT
 from tests.support.server import MODEL
 from tests.support.waiting import eventually
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from tests.support.data import data_file
+from tests.support.files import data_file
 
 Schemas = dict[str, Any]
 DIFFERENCES: list[tuple[str, Callable[[Schemas], None]]] = []

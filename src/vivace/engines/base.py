@@ -69,7 +69,8 @@ class Work(Struct, frozen=True, kw_only=True):
     parent_id: str | None = None
     """The response this one continues; an engine may keep its tokens."""
     owner: str = ""
-    """Whose work it is: caches are never shared between owners."""
+    """Whose work it is. An engine that runs in our process tree shares no cache between owners;
+    an HTTP endpoint has no way to be told."""
 
 
 class Engine(Protocol):

@@ -60,7 +60,7 @@ class _Usage(Struct):
 class _Chunk(Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
-    error: Raw | None = None
+    error: Raw = Raw(b"null")
 
 
 _decoder: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
@@ -78,6 +78,10 @@ class SseLines:
             if line.startswith(b"data:"):
                 yield line[5:].strip()
 
+    def end(self) -> Iterator[bytes]:
+        """The last event, when the stream ended without a newline."""
+        return self.feed(b"\n")
+
 
 class ChunkReader:
     """One stream. Calls of custom tools are held back until whole, then rewritten.
@@ -92,7 +96,7 @@ class ChunkReader:
         self._reason = ""
         self._usage: _Usage | None = None
         self._pieces = 0
-        self._open: int | None = None
+        self._open: tuple[int, str | None] | None = None
         self._held: tuple[str, list[str]] | None = None
 
     def feed(self, data: bytes) -> Iterator[Delta]:
@@ -101,7 +105,7 @@ class ChunkReader:
             chunk = _decoder.decode(data)
         except msgspec.MsgspecError as error:
             raise EngineError(f"The engine sent something that is no chunk: {error}.") from None
-        if chunk.error is not None:
+        if bytes(chunk.error) != b"null":
             raise EngineError(f"The engine failed: {bytes(chunk.error).decode()[:300]}")
         self._usage = chunk.usage or self._usage
         for choice in chunk.choices:
@@ -134,12 +138,16 @@ class ChunkReader:
         yield Finished("length" if self._reason == "length" and self._generate else "stop", tokens)
 
     def _choice(self, choice: _Choice) -> Iterator[Delta]:
-        self._pieces += 1
-        yield from self.read(choice.delta or MessageDelta(content=choice.text))
+        delta = choice.delta or MessageDelta(content=choice.text)
+        thought = delta.reasoning_content or delta.reasoning
+        self._pieces += bool(thought or delta.content or delta.tool_calls)
+        yield from self.read(delta)
 
     def read(self, delta: MessageDelta) -> Iterator[Delta]:
         """The deltas of one piece of a message, whoever took it out of the stream."""
         thought = delta.reasoning_content or delta.reasoning
+        if thought or delta.content:
+            yield from self._release()
         if thought:
             yield ReasoningDelta(thought)
         if delta.content and self._forced is not None:
@@ -151,9 +159,9 @@ class ChunkReader:
 
     def _call(self, call: CallDelta) -> Iterator[Delta]:
         function = call.function or FunctionDelta()
-        if call.index != self._open and function.name:
+        if function.name and self._is_new(call):
             yield from self._release()
-            self._open = call.index
+            self._open = (call.index, call.id)
             yield self._forms.opened(function.name, call.id)
             if self._forms.rewrites(function.name):
                 self._held = (function.name, [])
@@ -163,6 +171,12 @@ class ChunkReader:
             self._held[1].append(function.arguments)
         else:
             yield CallText(function.arguments)
+
+    def _is_new(self, call: CallDelta) -> bool:
+        """Some servers number every call 0; some repeat name and id in every piece."""
+        if self._open is None or call.index != self._open[0]:
+            return True
+        return call.id is not None and call.id != self._open[1]
 
     def _forced_call(self, answer: str) -> Iterator[Delta]:
         call = self._forms.forced_call(answer)

@@ -5,6 +5,8 @@ An engine must not outlive the gateway that started it, however that gateway end
 
 from __future__ import annotations
 
+import ctypes
+import signal
 import subprocess
 import sys
 import threading
@@ -12,8 +14,15 @@ import threading
 __all__ = ["main"]
 
 
+def _end_with_us() -> None:
+    """Linux: the child gets SIGTERM when we are gone, even by SIGKILL."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
 def main() -> None:
-    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as child:  # noqa: S603
+    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, preexec_fn=_end_with_us) as child:  # noqa: S603
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
 
         def end_with_parent() -> None:
             sys.stdin.buffer.read()

@@ -11,6 +11,7 @@ import contextlib
 import importlib.util
 import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -33,6 +34,7 @@ __all__ = ["LlamaCppEngine", "accelerators"]
 log = logging.getLogger("vivace.llamacpp")
 
 _LONGEST_PAUSE = 30.0
+_LOG_PREFIX = re.compile(r"^[\d.]+ [A-Z] ")
 
 
 def _server_command() -> list[str]:
@@ -100,18 +102,17 @@ class LlamaCppEngine:
         return self._process.pid if self._process is not None else None
 
     async def start(self) -> None:
+        await self._api.start()
         await self._launch()
         self._watching = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
+        self._ready = False
         if self._watching is not None:
             self._watching.cancel()
-        if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
-            try:
-                await asyncio.wait_for(self._process.wait(), 10)
-            except TimeoutError:
-                self._process.kill()
+            await asyncio.wait([self._watching])
+        if self._process is not None:
+            await _end(self._process)
         await self._api.stop()
 
     def healthy(self) -> bool:
@@ -127,6 +128,8 @@ class LlamaCppEngine:
         return b""
 
     def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        if not self._ready:
+            raise EngineDied(f"{self.name} is not running.")
         return self._api.generate(work)
 
     # -- the process ------------------------------------------------------------------------------
@@ -161,7 +164,8 @@ class LlamaCppEngine:
             self._said.append(line.decode(errors="replace").strip())
 
     def _reason(self) -> str:
-        complaints = [line for line in self._said if "error" in line.lower() or "fail" in line]
+        lines = [_LOG_PREFIX.sub("", line) for line in self._said]
+        complaints = [line for line in lines if "error" in line.lower() or "fail" in line]
         return (complaints or list(self._said) or ["it said nothing"])[0][:300]
 
     async def _watch(self) -> None:
@@ -179,6 +183,17 @@ class LlamaCppEngine:
                 log.warning("%s: %s Next try in %.1f s", self.name, error, pause)
                 await asyncio.sleep(pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """It ends with its standard input; when it does not, by force."""
+    assert process.stdin is not None
+    for end in (process.stdin.close, process.terminate, process.kill):
+        with contextlib.suppress(ProcessLookupError):
+            end()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), 5)
+            return
 
 
 def _free_port() -> int:

@@ -7,6 +7,7 @@ slow we stop reading, and the endpoint waits on its socket.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
@@ -54,12 +55,19 @@ class OpenAIEngine:
         # Reading a long prompt on a small machine takes minutes before the first byte comes.
         timeout = httpx2.Timeout(10, read=900)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-        self._http = httpx2.AsyncClient(
-            base_url=url.rstrip("/"), headers=headers, timeout=timeout, limits=limits
+        self._connect = functools.partial(
+            httpx2.AsyncClient,
+            base_url=url.rstrip("/"),
+            headers=headers,
+            timeout=timeout,
+            limits=limits,
         )
+        self._http = self._connect()
 
     async def start(self) -> None:
-        """Nothing to start: the endpoint is someone else's to run."""
+        """The endpoint is someone else's to run; only our own connections begin again."""
+        if self._http.is_closed:
+            self._http = self._connect()
 
     async def stop(self) -> None:
         await self._http.aclose()
@@ -77,6 +85,8 @@ class OpenAIEngine:
         return b""
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        if self._http.is_closed:
+            raise EngineDied(f"{self.name} was stopped.")
         if isinstance(work.prompt, Chat):
             forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
             path, body = "/chat/completions", self._chat(work.prompt, forms)
@@ -88,13 +98,9 @@ class OpenAIEngine:
         self._running += 1
         try:
             async with self._streaming(path, body) as response:
-                lines = SseLines()
-                async for data in response.aiter_bytes():
-                    for line in lines.feed(data):
-                        if line == b"[DONE]":
-                            break
-                        for delta in reader.feed(line):
-                            yield delta
+                async for line in _events(response):
+                    for delta in reader.feed(line):
+                        yield delta
             if not reader.complete:
                 raise EngineDied(f"{self.name} broke off in the middle of its answer.")
             for delta in reader.finish():
@@ -114,7 +120,12 @@ class OpenAIEngine:
             content=msgspec.json.encode(body),
             headers={"content-type": "application/json"},
         )
-        response = await self._http.send(request, stream=True)
+        try:
+            response = await self._http.send(request, stream=True)
+        except httpx2.RemoteProtocolError:
+            # Closed before a word was said. llama.cpp promises to keep its connections and closes
+            # them after every streamed answer; what is sent in that moment was never read.
+            response = await self._http.send(request, stream=True)
         try:
             if response.status_code >= 400:
                 await response.aread()
@@ -166,6 +177,18 @@ class OpenAIEngine:
             "stop": [*stop, *sampling.stop] or None,
         }
         return {name: value for name, value in settings.items() if value is not None}
+
+
+async def _events(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """The data of each event, up to the mark that ends the stream."""
+    lines = SseLines()
+    async for data in response.aiter_bytes():
+        for line in lines.feed(data):
+            if line == b"[DONE]":
+                return
+            yield line
+    for line in lines.end():
+        yield line
 
 
 def _add_instruction(messages: list[dict[str, Any]], text: str) -> None:

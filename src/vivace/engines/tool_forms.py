@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from vivace.conversation.deltas import CallOpened
 from vivace.protocol.items import CustomTool, FunctionTool, ToolCall
@@ -28,6 +28,10 @@ class _Offer(Struct, frozen=True):
     name: str
     tool: FunctionTool | CustomTool
     namespace: str | None
+
+    @property
+    def kind(self) -> str:
+        return "custom" if isinstance(self.tool, CustomTool) else "function"
 
     @property
     def patches(self) -> bool:
@@ -58,7 +62,7 @@ class ToolForms:
         self._by_name = {offer.name: offer for offer in offers}
         self._names = {(offer.namespace, offer.tool.name): offer.name for offer in offers}
         allowed, self.mode = _narrow(choice)
-        self._offered = [o for o in offers if allowed is None or o.tool.name in allowed]
+        self._offered = [o for o in offers if allowed is None or (o.kind, o.tool.name) in allowed]
 
     def declarations(self) -> list[dict[str, Any]]:
         if self.mode == "none":
@@ -73,7 +77,7 @@ class ToolForms:
         calls, shared = [], {}
         for declaration in self.declarations():
             function = declaration["function"]
-            arguments = dict(function["parameters"])
+            arguments = _own_definitions(function["name"], function["parameters"])
             shared.update(arguments.pop("$defs", {}))
             properties = {"name": {"const": function["name"]}, "arguments": arguments}
             required = ["name", "arguments"]
@@ -129,10 +133,20 @@ class ToolForms:
         space = item.namespace or None
         name = self._names.get((space, item.name), item.name)
         if not hasattr(item, "input"):
-            return name, item.arguments
+            return name, _readable(item.arguments)
         offer = self._by_name.get(name)
         change = _read_patch(item.input) if offer is not None and offer.patches else None
         return name, msgspec.json.encode(change or _Input(item.input)).decode()
+
+
+def _own_definitions(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """With definitions that bear the function's name: two functions may both have a 'Place'."""
+    if "$defs" not in parameters:
+        return dict(parameters)
+    text = msgspec.json.encode(parameters).replace(b'"#/$defs/', f'"#/$defs/{name}.'.encode())
+    renamed: dict[str, Any] = msgspec.json.decode(text)
+    renamed["$defs"] = {f"{name}.{key}": value for key, value in renamed["$defs"].items()}
+    return renamed
 
 
 def _function(name: str, description: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -140,13 +154,22 @@ def _function(name: str, description: str | None, parameters: dict[str, Any]) ->
     return {"type": "function", "function": function}
 
 
-def _narrow(choice: ToolChoice) -> tuple[set[str] | None, ToolMode]:
+def _readable(arguments: str) -> str:
+    """Templates parse the arguments of past calls; those of an interrupted one are no JSON."""
+    try:
+        msgspec.json.decode(arguments, type=dict[str, Raw])
+    except msgspec.MsgspecError:
+        return msgspec.json.encode({"unfinished": arguments}).decode()
+    return arguments
+
+
+def _narrow(choice: ToolChoice) -> tuple[set[tuple[str, str]] | None, ToolMode]:
     """Which tools may be used and how. Few servers take more than a mode, so names narrow the
     list instead: one tool and 'required' means the same."""
     if isinstance(choice, NamedTool):
-        return {choice.name}, "required"
+        return {(choice.type, choice.name)}, "required"
     if isinstance(choice, AllowedTools):
-        return {tool.name for tool in choice.tools}, choice.mode
+        return {(tool.type, tool.name) for tool in choice.tools}, choice.mode
     return None, choice
 
 
@@ -173,7 +196,7 @@ _INPUT_PARAMETERS: dict[str, Any] = {
 
 
 class _Change(Struct, frozen=True):
-    path: str
+    path: Annotated[str, Meta(pattern=r"\A[^\n]+\Z")]
     old: str = ""
     new: str = ""
 
@@ -198,16 +221,21 @@ _PATCH_PARAMETERS: dict[str, Any] = {
 def _patch(change: _Change) -> str:
     if not change.old:
         body = [f"*** Add File: {change.path}"]
-        body += [f"+{line}" for line in change.new.split("\n")]
+        body += [f"+{line}" for line in _lines(change.new)]
     else:
         body = [f"*** Update File: {change.path}", "@@", *_hunk(change)]
     return "\n".join(["*** Begin Patch", *body, "*** End Patch"])
 
 
+def _lines(text: str) -> list[str]:
+    """A newline at the end ends the last line and begins no other."""
+    return text.removesuffix("\n").split("\n")
+
+
 def _hunk(change: _Change) -> Iterator[str]:
     """Lines that stay at either end are context, so that the patch changes only what changes."""
-    old = change.old.rstrip("\n").split("\n")
-    new = change.new.rstrip("\n").split("\n") if change.new else []
+    old = _lines(change.old)
+    new = _lines(change.new) if change.new else []
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1
@@ -222,7 +250,7 @@ def _hunk(change: _Change) -> Iterator[str]:
 
 _ONE_FILE = re.compile(
     r"\*\*\* Begin Patch\n\*\*\* (?P<what>Add|Update) File: (?P<path>[^\n]+)\n"
-    r"(?P<lines>(?:[ +\-@][^\n]*\n?)*)\*\*\* End Patch\s*"
+    r"(?P<lines>(?:@@\n)?(?:[ +\-][^\n]*\n)*)\*\*\* End Patch\s*"
 )
 
 
@@ -231,7 +259,9 @@ def _read_patch(text: str) -> _Change | None:
     found = _ONE_FILE.fullmatch(text)
     if found is None:
         return None
-    lines = [line for line in found["lines"].splitlines() if not line.startswith("@@")]
-    old = "\n".join(line[1:] for line in lines if line[0] in " -")
-    new = "\n".join(line[1:] for line in lines if line[0] in " +")
+    lines = found["lines"].removeprefix("@@\n").split("\n")[:-1]
+    old = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+    new = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+    if not old and found["what"] == "Update":
+        return None
     return _Change(found["path"], "" if found["what"] == "Add" else old, new)

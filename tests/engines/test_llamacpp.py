@@ -1,0 +1,614 @@
+"""The real llama.cpp with a real model of half a billion parameters.
+
+One process is shared by the whole module, because loading takes seconds; a test that ends it
+leaves it to the next one to start another. Prompts and answers are short: a small machine reads
+some sixty tokens a second and writes some twenty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
+
+import httpx
+import jsonschema_rs
+import psutil
+import pytest
+
+from tests.engines import patches
+from tests.engines.suite import (
+    EngineSuite,
+    Rig,
+    answer,
+    begun,
+    text_in,
+    tokens_in,
+    until,
+    until_failure,
+)
+from tests.support.files import model_file
+from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished
+from vivace.engines.base import Card, Chat, Sampling, Work
+from vivace.engines.llamacpp import LlamaCppEngine
+from vivace.errors import EngineDied, EngineError
+from vivace.models import find
+from vivace.protocol.items import (
+    CustomTool,
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    FunctionTool,
+    Item,
+    Message,
+    Tool,
+)
+from vivace.protocol.requests import Fill, JsonSchemaFormat, NamedTool, Toolbox, ToolChoice
+
+pytest.importorskip("xllamacpp", reason="run: pip install 'vivace[llamacpp]'")
+
+T = TypeVar("T")
+MODEL = "qwen2.5-coder-0.5b"
+SLOTS = 4
+
+
+def model() -> Path:
+    return model_file(MODEL)
+
+
+def new_engine(path: Path | None = None) -> LlamaCppEngine:
+    known = find(MODEL)
+    assert known is not None
+    # One thread: several wait for each other, and stand still when something else has a core.
+    with mock.patch("os.cpu_count", return_value=1):
+        return LlamaCppEngine(
+            "llama", Card(MODEL, 1024), path or model(), fim=known.fim, slots=SLOTS
+        )
+
+
+def user(text: str) -> Message:
+    return Message(role="user", content=text)
+
+
+def ask(*items: Item | str, tokens: int = 24, stop: tuple[str, ...] = (), **chat: Any) -> Work:
+    said = [user(item) if isinstance(item, str) else item for item in items]
+    sampling = Sampling(temperature=0, max_tokens=tokens, stop=stop, seed=1)
+    return Work(id="r", model=MODEL, prompt=Chat(items=said, **chat), sampling=sampling)
+
+
+class Shared:
+    """One engine, and the loop it lives on; started anew when a test has ended it."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.engine = new_engine()
+        self.run(self.engine.start)
+
+    def run(self, check: Callable[[], Awaitable[T]], seconds: float = 60) -> T:
+        async def whole() -> T:
+            return await asyncio.wait_for(check(), seconds)
+
+        return self._runner.run(whole())
+
+    def ready(self) -> LlamaCppEngine:
+        async def wait() -> None:
+            if self.engine.pid is None or not psutil.pid_exists(self.engine.pid):
+                await self.engine.stop()
+                self.engine = new_engine()
+                await self.engine.start()
+            async with asyncio.timeout(20):
+                while not self.engine.healthy():
+                    await asyncio.sleep(0.05)
+
+        self.run(wait)
+        return self.engine
+
+    def close(self) -> None:
+        self.run(self.engine.stop)
+        self._runner.close()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Shared]:
+    model()
+    shared = Shared()
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def engine(shared: Shared) -> LlamaCppEngine:
+    return shared.ready()
+
+
+def bare(engine: LlamaCppEngine) -> httpx.Client:
+    """The server itself, past us."""
+    return httpx.Client(base_url=engine._root, timeout=60)
+
+
+def processing(engine: LlamaCppEngine) -> int:
+    """How many slots llama.cpp itself says are at work."""
+    with bare(engine) as server:
+        return sum(slot["is_processing"] for slot in server.get("/slots").json())
+
+
+# -- as any engine --------------------------------------------------------------------------------
+
+
+class LlamaRig(Rig):
+    # A thousand tokens would take a minute.
+    long_tokens = 30
+    patience = 60.0
+    # Deltas are not joined: we stop reading, and llama.cpp waits on its socket.
+    joins_for_slow_readers = False
+    # Its slots know nothing of owners. It runs on a person's own machine.
+    isolates_owners = False
+    repeats_itself = False
+    # Once it has begun, llama.cpp fails only at a call it cannot parse (see recorded/auto-broken),
+    # and which prompt brings that about is up to the model.
+    can_fail = False
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self.llama = shared.ready()
+        self.engine = self.llama
+
+    def short(self) -> Work:
+        return ask("Say hi.", tokens=16)
+
+    def long(self) -> Work:
+        return ask("Count from 1 to 100, one number a line.", tokens=self.long_tokens)
+
+    def failing(self) -> Work:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        assert self.llama.pid is not None
+        os.kill(self.llama.pid, signal.SIGKILL)
+
+    async def revive(self) -> None:
+        async with asyncio.timeout(20):
+            while not self.engine.healthy():
+                await asyncio.sleep(0.05)
+
+    def run(self, check: Callable[[], Awaitable[T]]) -> T:
+        return self._shared.run(check, self.patience)
+
+
+class TestAsAnyEngine(EngineSuite):
+    @pytest.fixture
+    def rig(self, shared: Shared) -> Rig:
+        return LlamaRig(shared)
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def test_it_answers(shared: Shared, engine: LlamaCppEngine) -> None:
+    deltas = shared.run(lambda: answer(engine, ask("What is 2+2?", tokens=12)))
+    assert "4" in text_in(deltas)
+
+
+def test_it_stops_at_a_stop_string_and_does_not_say_it(
+    shared: Shared, engine: LlamaCppEngine
+) -> None:
+    work = ask("Count from 1 to 9, separated by spaces.", stop=("4",))
+    deltas = shared.run(lambda: answer(engine, work))
+    last = deltas[-1]
+    assert isinstance(last, Finished)
+    assert last.reason == "stop"
+    assert "3" in text_in(deltas)
+    assert "4" not in text_in(deltas)
+
+
+def test_a_conversation_longer_than_a_slot_is_refused_in_words(
+    shared: Shared, engine: LlamaCppEngine
+) -> None:
+    said, error = shared.run(lambda: until_failure(engine, ask("word " * 1500)))
+    assert said == []
+    assert not isinstance(error, EngineDied)
+    assert "context" in str(error)
+    assert engine.healthy()
+
+
+# -- slots ----------------------------------------------------------------------------------------
+
+
+def test_an_aborted_answer_frees_its_slot_in_llama_cpp(
+    shared: Shared, engine: LlamaCppEngine
+) -> None:
+    async def check() -> None:
+        work = ask("Count from 1 to 1000, one number a line.", tokens=500)
+        stream = engine.generate(work)
+        await anext(stream)
+        assert await asyncio.to_thread(processing, engine) == 1
+        await stream.aclose()
+        async with asyncio.timeout(1):
+            while await asyncio.to_thread(processing, engine):
+                await asyncio.sleep(0.02)
+
+    shared.run(check)
+
+
+# -- structured output ----------------------------------------------------------------------------
+
+POINT = {
+    "type": "object",
+    "properties": {
+        "x": {"type": "integer"},
+        "label": {"enum": ["near", "far"]},
+    },
+    "required": ["x", "label"],
+    "additionalProperties": False,
+}
+
+
+def test_structured_output_obeys_its_schema(shared: Shared, engine: LlamaCppEngine) -> None:
+    form = JsonSchemaFormat(name="point", schema=POINT, strict=True)
+    work = ask("Write a poem about points.", tokens=60, format=form)
+    said = json.loads(text_in(shared.run(lambda: answer(engine, work))))
+    jsonschema_rs.validator_for(POINT).validate(said)
+
+
+# -- usage ----------------------------------------------------------------------------------------
+
+
+def test_usage_is_what_llama_cpp_counted(shared: Shared, engine: LlamaCppEngine) -> None:
+    question = "Name one colour of the rainbow."
+    ours = tokens_in(shared.run(lambda: answer(engine, ask(question, tokens=8))))
+    with bare(engine) as server:
+        chat = {"messages": [{"role": "user", "content": question}]}
+        sampling = {"temperature": 0, "max_tokens": 8, "seed": 1}
+        theirs = server.post("/v1/chat/completions", json=chat | sampling).json()
+        prompt = server.post("/apply-template", json=chat).json()["prompt"]
+        asked = {"content": prompt, "parse_special": True, "add_special": True}
+        tokens = server.post("/tokenize", json=asked).json()["tokens"]
+    usage, timings = theirs["usage"], theirs["timings"]
+    assert (ours.input, ours.output) == (usage["prompt_tokens"], usage["completion_tokens"])
+    assert ours.input == len(tokens)
+    assert ours.output == timings["predicted_n"]
+    # The second of two equal questions: all of it is cached but the token that is needed again.
+    assert timings["cache_n"] + timings["prompt_n"] == ours.input
+    again = tokens_in(shared.run(lambda: answer(engine, ask(question, tokens=8))))
+    assert again.cached == timings["cache_n"]
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+READ = FunctionTool("read_file", "Reads a file.", PATH)
+LIST = FunctionTool("list_files", "Lists the files in a folder.", PATH)
+PATCH = CustomTool("apply_patch", "Changes a file.")
+
+
+def called(deltas: list[Delta]) -> tuple[CallOpened, str]:
+    """The one call in an answer, which says nothing else."""
+    opened, *rest, last = deltas
+    assert isinstance(opened, CallOpened)
+    assert isinstance(last, Finished)
+    assert all(isinstance(each, CallText) for each in rest)
+    return opened, "".join(each.text for each in rest if isinstance(each, CallText))
+
+
+def calling(text: str, *tools: Tool, choice: ToolChoice = "required", tokens: int = 80) -> Work:
+    return ask(text, tokens=tokens, toolbox=Toolbox(tools), tool_choice=choice)
+
+
+def test_a_required_call_is_made_and_obeys_its_schema(
+    shared: Shared, engine: LlamaCppEngine
+) -> None:
+    work = calling("Hello! How are you?", READ, LIST)
+    opened, arguments = called(shared.run(lambda: answer(engine, work)))
+    assert opened.name in ("read_file", "list_files")
+    assert not opened.custom
+    jsonschema_rs.validator_for(PATH).validate(json.loads(arguments))
+
+
+def test_a_named_tool_is_the_one_that_is_called(shared: Shared, engine: LlamaCppEngine) -> None:
+    work = calling("Read main.py.", READ, LIST, choice=NamedTool("function", "list_files"))
+    opened, arguments = called(shared.run(lambda: answer(engine, work)))
+    assert opened.name == "list_files"
+    jsonschema_rs.validator_for(PATH).validate(json.loads(arguments))
+
+
+def test_a_patch_of_a_small_model_is_well_formed(shared: Shared, engine: LlamaCppEngine) -> None:
+    work = calling("In a.py, change the line 'x = 1' to 'x = 2'.", PATCH)
+    opened, patch = called(shared.run(lambda: answer(engine, work)))
+    assert (opened.name, opened.custom) == ("apply_patch", True)
+    assert patches.problems(patch) == []
+
+
+def test_calls_of_every_kind_may_stand_in_the_past(shared: Shared, engine: LlamaCppEngine) -> None:
+    patch = "*** Begin Patch\n*** Add File: b.py\n+y = 7\n*** End Patch"
+    past: list[Item] = [
+        user("Read a.py and copy it."),
+        FunctionCall(call_id="1", name="read_file", arguments='{"path": "a.py"}'),
+        FunctionCallOutput(call_id="1", output="y = 7"),
+        CustomToolCall(call_id="2", name="apply_patch", input=patch),
+        CustomToolCallOutput(call_id="2", output="Done."),
+        user("What is y? Only the number."),
+    ]
+    work = ask(*past, tokens=3, toolbox=Toolbox((READ, PATCH)))
+    assert text_in(shared.run(lambda: answer(engine, work)))
+
+
+@pytest.mark.parametrize("arguments", ["", '{"path": "a', "a.py"])
+def test_a_past_call_that_was_never_finished_does_no_harm(
+    shared: Shared, engine: LlamaCppEngine, arguments: str
+) -> None:
+    """A steered or interrupted turn leaves such a call behind."""
+    past: list[Item] = [
+        user("Read a.py."),
+        FunctionCall(call_id="1", name="read_file", arguments=arguments),
+        FunctionCallOutput(call_id="1", output="aborted"),
+        user("Say hi."),
+    ]
+    work = ask(*past, tokens=3, toolbox=Toolbox((READ,)))
+    assert text_in(shared.run(lambda: answer(engine, work)))
+
+
+# -- fill in the middle ---------------------------------------------------------------------------
+
+
+def test_a_gap_is_filled(shared: Shared, engine: LlamaCppEngine) -> None:
+    gap = Fill(prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
+    sampling = Sampling(temperature=0, max_tokens=12, stop=("\n",))
+    work = Work(id="r", model=MODEL, prompt=gap, sampling=sampling)
+    deltas = shared.run(lambda: answer(engine, work))
+    assert text_in(deltas).strip() == "a + b"
+    assert isinstance(deltas[-1], Finished)
+    assert deltas[-1].reason == "stop"
+
+
+# -- death ----------------------------------------------------------------------------------------
+
+
+def kill(engine: LlamaCppEngine) -> None:
+    assert engine.pid is not None
+    os.kill(engine.pid, signal.SIGKILL)
+
+
+def test_killed_in_mid_stream_it_comes_back_by_itself(
+    shared: Shared, engine: LlamaCppEngine
+) -> None:
+    before = engine.pid
+
+    async def check() -> None:
+        task = await begun(engine, ask("Count from 1 to 100.", tokens=200))
+        kill(engine)
+        with pytest.raises(EngineDied):
+            await task
+        await until(lambda: not engine.healthy())
+        async with asyncio.timeout(20):
+            while not engine.healthy():
+                await asyncio.sleep(0.05)
+        assert engine.pid != before
+        assert text_in(await answer(engine, ask("Say hi.", tokens=4)))
+
+    shared.run(check)
+
+
+def test_all_that_is_asked_while_it_comes_back_ends_with_a_death(
+    shared: Shared, engine: LlamaCppEngine
+) -> None:
+    """Not with a refusal: that would be an error of the request, and not be tried elsewhere."""
+
+    async def check() -> set[type[EngineError]]:
+        kill(engine)
+        await until(lambda: not engine.healthy())
+        kinds = set()
+        async with asyncio.timeout(20):
+            while not engine.healthy():
+                try:
+                    await answer(engine, ask("Say hi.", tokens=1))
+                except EngineError as error:
+                    kinds.add(type(error))
+                await asyncio.sleep(0.02)
+        return kinds
+
+    assert shared.run(check) == {EngineDied}
+
+
+def test_stopping_leaves_no_process(shared: Shared) -> None:
+    async def check() -> None:
+        engine = new_engine()
+        await engine.start()
+        assert engine.pid is not None
+        family = [psutil.Process(engine.pid), *psutil.Process(engine.pid).children(recursive=True)]
+        running = await begun(engine, ask("Count from 1 to 100.", tokens=200))
+        await engine.stop()
+        with pytest.raises(EngineError):
+            await running
+        assert not engine.healthy()
+        assert not [process for process in family if process.is_running()]
+
+    shared.run(check)
+
+
+def test_stopped_while_it_comes_back_it_leaves_no_process(shared: Shared) -> None:
+    async def check() -> None:
+        engine = new_engine()
+        await engine.start()
+        first = engine.pid
+        kill(engine)
+        await until(lambda: engine.pid != first)
+        assert engine.pid is not None
+        again = psutil.Process(engine.pid)
+        await engine.stop()
+        assert not again.is_running()
+
+    shared.run(check)
+
+
+_PARENT = """
+import asyncio, sys
+from pathlib import Path
+from vivace.engines.base import Card
+from vivace.engines.llamacpp import LlamaCppEngine
+
+async def main():
+    engine = LlamaCppEngine("llama", Card("m", 512), Path(sys.argv[1]), slots=1)
+    await engine.start()
+    print(engine.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def start_parent(path: Path, **environment: str) -> tuple[subprocess.Popen[str], list[Any]]:
+    """A process of its own with an engine, and the processes that engine is made of."""
+    command = [sys.executable, "-c", _PARENT, str(path)]
+    parent = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=os.environ | environment
+    )
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    return parent, [child, *child.children(recursive=True)]
+
+
+def all_end(processes: list[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    for process in alive:
+        process.kill()
+    return not alive
+
+
+def test_the_child_does_not_outlive_a_parent_that_was_killed() -> None:
+    parent, family = start_parent(model())
+    parent.kill()
+    parent.wait()
+    assert all_end(family)
+
+
+# -- a model that cannot be loaded ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["corrupt", "cut", "text", "missing"])
+def test_a_file_that_is_no_model_is_explained(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "broken.gguf"
+    if kind != "missing":
+        with model().open("rb") as whole:
+            head = whole.read(2_000_000)
+        content = {"corrupt": b"GGUF" + b"\xff" * 1000, "cut": head, "text": b"<html>not found"}
+        path.write_bytes(content[kind])
+    engine = new_engine(path)
+
+    async def check() -> str:
+        with pytest.raises(EngineDied) as caught:
+            await asyncio.wait_for(engine.start(), 30)
+        assert not engine.healthy()
+        assert engine.pid is None or not psutil.pid_exists(engine.pid)
+        await engine.stop()
+        return str(caught.value)
+
+    reason = asyncio.run(check())
+    assert "Traceback" not in reason
+    assert len(reason) < 400
+    assert re.search("fail|gguf|no such file", reason, re.IGNORECASE)
+    # The clock and the level of llama.cpp's log are nothing to a person.
+    assert not re.search(r"\d\.\d\d\.\d{3}\.\d{3}", reason)
+
+
+# -- a llama-server on PATH -----------------------------------------------------------------------
+
+# What the engine asks of a server before it is ready, and nothing else; it ignores no signal.
+_STAND_IN = """
+import http.server, sys
+
+class Health(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+port = int(sys.argv[sys.argv.index("--port") + 1])
+http.server.HTTPServer(("127.0.0.1", port), Health).serve_forever()
+"""
+
+
+@pytest.fixture
+def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """PATH with a ``llama-server`` that is healthy and no more."""
+    program = tmp_path / "llama-server"
+    program.write_text(f"#!{sys.executable}\n{textwrap.dedent(_STAND_IN)}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return os.environ["PATH"]
+
+
+def on_loop(check: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    return asyncio.run(asyncio.wait_for(check(), 30))
+
+
+def family_of(engine: LlamaCppEngine) -> list[psutil.Process]:
+    assert engine.pid is not None
+    process = psutil.Process(engine.pid)
+    return [process, *process.children(recursive=True)]
+
+
+def test_a_server_on_path_is_preferred_and_ends_with_the_engine(
+    on_path: str, tmp_path: Path
+) -> None:
+    async def check() -> list[psutil.Process]:
+        engine = new_engine(tmp_path / "model.gguf")
+        await engine.start()
+        family = family_of(engine)
+        assert any("llama-server" in " ".join(each.cmdline()) for each in family)
+        await engine.stop()
+        return family
+
+    assert all_end(on_loop(check))
+
+
+def test_a_server_on_path_does_not_outlive_a_parent_that_was_killed(
+    on_path: str, tmp_path: Path
+) -> None:
+    parent, family = start_parent(tmp_path / "model.gguf", PATH=on_path)
+    parent.kill()
+    parent.wait()
+    assert all_end(family)
+
+
+def test_a_server_on_path_that_dies_comes_back(on_path: str, tmp_path: Path) -> None:
+    async def check() -> list[psutil.Process]:
+        engine = new_engine(tmp_path / "model.gguf")
+        await engine.start()
+        family = family_of(engine)
+        family[-1].kill()
+        await until(lambda: not engine.healthy())
+        await until(engine.healthy)
+        family += family_of(engine)
+        await engine.stop()
+        return family
+
+    assert all_end(on_loop(check))
+
+
+def test_killing_what_the_engine_calls_its_process_leaves_nothing_behind(
+    on_path: str, tmp_path: Path
+) -> None:
+    """A server that is left behind would keep the port, and all the memory of a model."""
+
+    async def check() -> list[psutil.Process]:
+        engine = new_engine(tmp_path / "model.gguf")
+        await engine.start()
+        family = family_of(engine)
+        kill(engine)
+        await asyncio.sleep(0.5)
+        await engine.stop()
+        return family
+
+    assert all_end(on_loop(check))
