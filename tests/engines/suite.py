@@ -195,7 +195,7 @@ class EngineSuite:
     def test_a_slow_reader_gets_all_of_it(self, rig: Rig) -> None:
         async def check() -> None:
             prompt = rig.long()
-            whole = text_in(await answer(rig.engine, prompt))
+            quick = await answer(rig.engine, prompt)
             deltas = []
             async with aclosing(rig.engine.generate(prompt)) as stream:
                 deltas.append(await anext(stream))
@@ -205,8 +205,8 @@ class EngineSuite:
                     await asyncio.sleep(1)
                     assert rig.engine.running() == 1
                 deltas += [delta async for delta in stream]
-            assert tokens_in(deltas).output == rig.long_tokens
-            assert text_in(deltas) == whole or not rig.repeats_itself
+            assert tokens_in(deltas).output == tokens_in(quick).output
+            assert text_in(deltas) == text_in(quick) or not rig.repeats_itself
             assert (len(deltas) < 200) == rig.joins_for_slow_readers or rig.long_tokens < 200
 
         run(rig, check)
