@@ -90,7 +90,7 @@ def _input(question: str, files: tuple[Path, ...]) -> str:
     """The question last: what comes first can be cached from one question to the next."""
     shown = [f"File {path}:\n```\n{path.read_text(errors='replace')}\n```" for path in files]
     if not sys.stdin.isatty():
-        piped = sys.stdin.read()
+        piped = sys.stdin.buffer.read().decode(errors="replace")
         if piped.strip():
             shown.append(f"Standard input:\n```\n{piped}\n```")
     return "\n\n".join([*shown, question])

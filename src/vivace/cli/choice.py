@@ -45,7 +45,7 @@ def choose(asked: str | None, machine: Machine) -> Choice:
         why = f"the fastest of use on {machine.describe()}"
         return _from_table(advised.fast, why)
     path = Path(asked).expanduser()
-    if path.suffix == ".gguf" or path.exists():
+    if path.suffix == ".gguf" or path.is_file():
         return _from_path(path)
     known = models.find(asked)
     if known is not None:
@@ -83,6 +83,12 @@ def _from_path(path: Path) -> Choice:
 
 def _from_hub(repo: str) -> Choice:
     """The quantisation most people run, out of a repository of GGUF files."""
+    # Two repositories may have files of one name, so each gets a folder of its own.
+    folder = cache_root() / "models" / repo.replace("/", "--")
+    name = repo.split("/")[1].removesuffix("-GGUF").lower()
+    here = next(folder.glob("*.gguf"), None)
+    if here is not None:  # verified when it came; no network is needed to use it again
+        return Choice(name=name, path=here, why="you asked for it")
     address = hub_url(repo, "").split(f"/{repo}/")[0] + f"/api/models/{repo}"
     try:
         with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310
@@ -101,10 +107,8 @@ def _from_hub(repo: str) -> Choice:
             f"'{repo}' has no Q4_K_M GGUF file in one piece. Name a repository that has (often "
             "the same with -GGUF), or give a local file with --model PATH."
         )
-    # Two repositories may have files of one name, so each gets a folder of its own.
-    path = cache_root() / "models" / repo.replace("/", "--") / Path(fitting[0]).name
+    path = folder / Path(fitting[0]).name
     wanted = Wanted(name=repo, url=hub_url(repo, fitting[0]), path=path, size=None, sha256=None)
-    name = repo.split("/")[1].removesuffix("-GGUF").lower()
     return Choice(name=name, path=path, why="you asked for it", wanted=wanted)
 
 

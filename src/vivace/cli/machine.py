@@ -82,5 +82,8 @@ def _nvidia() -> tuple[str, int, int] | None:
     if not rows:
         return None
     name = rows[0][0] if len(rows) == 1 else f"{len(rows)} x {rows[0][0]}"
+    if not all(row[1].isdecimal() and row[2].isdecimal() for row in rows):
+        total = _memory()  # a GPU without memory of its own shares the machine's
+        return name, total, _available(total)
     mebibyte = 1 << 20
     return name, sum(int(r[1]) for r in rows) * mebibyte, sum(int(r[2]) for r in rows) * mebibyte

@@ -9,12 +9,14 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
+from vivace.config import is_loopback
 from vivace.errors import VivaceError
 
 __all__ = ["ClientError", "Connection", "Figures", "open_connection"]
@@ -63,6 +65,7 @@ class Connection:
     async def turn(self, **body: Any) -> AsyncGenerator[str, None]:
         """Ask, and yield the answer's text as it comes. Figures and response fill on the way."""
         self.figures = Figures(time.perf_counter())
+        self.response = None
         await self._send({"type": "response.create", **body})
         async for event in self._events():
             self.response = event.get("response", self.response)
@@ -100,19 +103,49 @@ class Connection:
             raise ClientError("The server closed the connection; try again.") from None
 
 
+def _address(url: str) -> str:
+    """Where the WebSocket is; an address without its /v1 is understood too."""
+    parts = urlsplit(url)
+    try:
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port is no number
+        sound = False
+    if not sound:
+        raise ClientError(f"{url!r} is no address of a server; one looks like http://HOST:PORT/v1.")
+    path = parts.path.rstrip("/") or "/v1"
+    return f"{parts.scheme.replace('http', 'ws')}://{parts.netloc}{path}/responses"
+
+
+def _refusal(url: str, status: int) -> str:
+    if status == 401:
+        return f"The server at {url} wants a key (401); give it with --key or in VIVACE_KEY."
+    if status == 404:
+        return f"There is no Responses API at {url}; its address usually ends in /v1."
+    return f"The server at {url} refused the connection with status {status}; ask who runs it."
+
+
 @asynccontextmanager
 async def open_connection(url: str, key: str | None = None) -> AsyncIterator[Connection]:
     """Connect to the gateway at ``url`` (ending in ``/v1``). Leaving stops a running turn."""
-    address = url.rstrip("/").replace("http", "ws", 1) + "/responses"
+    address = _address(url)
     headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        socket = await connect(address, additional_headers=headers, compression=None, max_size=None)
+        socket = await connect(
+            address,
+            additional_headers=headers,
+            compression=None,
+            max_size=None,
+            # A proxy for the world cannot reach this machine's own loopback.
+            proxy=None if is_loopback(urlsplit(url).hostname or "") else True,
+        )
     except (OSError, TimeoutError):
         raise ClientError(
             f"No server answers at {url}. Start one with 'vivace up', or name another with --url."
         ) from None
+    except InvalidStatus as refused:
+        raise ClientError(_refusal(url, refused.response.status_code)) from None
     except InvalidHandshake as refused:
-        raise ClientError(f"The server at {url} refused the connection: {refused}.") from None
+        raise ClientError(f"What answers at {url} is no Responses server: {refused}.") from None
     try:
         yield Connection(socket)
     finally:

@@ -1,0 +1,358 @@
+"""``vivace ask`` as a person meets it: a process of its own, in a pipe and in a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.support.http import key, keys
+from tests.support.hub import CleanHome
+from tests.support.process import free_port
+from tests.support.server import MODEL, RunningGateway, configuration
+from tests.support.waiting import eventually
+from vivace.engines.scripted import Fail, Reply, Say, Stall
+
+STORY = Reply(when="story", then=(Say("Once upon a time there was a story.\n", times=10_000),))
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> CleanHome:
+    return CleanHome(tmp_path, NOWHERE)
+
+
+def ask(
+    home: CleanHome, url: str, *arguments: str, piped: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        home.command("ask", "--url", url, *arguments),
+        cwd=home.folder,
+        env=home.environment | environment,
+        input=piped,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def complaint(ran: subprocess.CompletedProcess[str]) -> str:
+    """What a person reads when it cannot be done."""
+    assert "Traceback" not in ran.stderr, ran.stderr
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stderr.startswith("vivace: ")
+    return ran.stderr
+
+
+def last_answer(home: CleanHome, gateway: RunningGateway) -> dict[str, Any]:
+    """The stored response that ``-c`` would go on from."""
+    memory = Path(home.environment["XDG_STATE_HOME"], "vivace/last-answers.json")
+    identifier = json.loads(memory.read_text())[gateway.url]
+    answer: dict[str, Any] = gateway.http.get(f"/v1/responses/{identifier}").json()
+    return answer
+
+
+# -- in a pipe ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def asking(home: CleanHome, url: str, question: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = home.command("ask", "--url", url, question)
+    with subprocess.Popen(
+        command,
+        env=home.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_answer_appears_while_it_is_being_written(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(then=(Say("The beginning"), Stall(3600), Say("the end.")))])
+    with asking(home, gateway.url, "Begin") as process:
+        assert process.stdout is not None
+        shown = b""
+        while shown != b"The beginning":
+            piece = os.read(process.stdout.fileno(), 1000)
+            assert piece, "it ended"
+            shown += piece
+        assert process.poll() is None
+
+
+def test_the_answer_alone_is_on_standard_output_and_the_figures_are_beside_it(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(when="^How are you$", then=(Say("I am well, thank you."),))])
+    ran = ask(home, gateway.url, "How", "are", "you")
+    assert ran.returncode == 0
+    assert ran.stdout == "I am well, thank you.\n"
+    assert re.fullmatch(r"\d+ tokens · first after \d+\.\d\d s · \d+ tokens/s\n", ran.stderr)
+
+
+def test_quiet_leaves_the_figures_out(gateway: RunningGateway, home: CleanHome) -> None:
+    ran = ask(home, gateway.url, "-q", "Hello")
+    assert ran.returncode == 0
+    assert ran.stdout
+    assert ran.stderr == ""
+
+
+def test_an_answer_can_be_kept_short(gateway: RunningGateway, home: CleanHome) -> None:
+    gateway.engine.play([STORY])
+    ran = ask(home, gateway.url, "--max-tokens", "5", "A story")
+    assert ran.returncode == 0
+    assert ran.stderr.startswith("5 tokens")
+
+
+def test_files_are_shown_before_the_question(gateway: RunningGateway, home: CleanHome) -> None:
+    for name, text in (("one.txt", "red"), ("two.txt", "blue")):
+        (home.folder / name).write_text(text)
+    seen = r"(?s)one\.txt.*red.*two\.txt.*blue.*Which colours\?$"
+    gateway.engine.play([Reply(when=seen, then=(Say("Both."),))])
+    ran = ask(home, gateway.url, "-f", "one.txt", "--file", "two.txt", "Which colours?")
+    assert ran.stdout == "Both.\n"
+
+
+def test_what_is_piped_in_is_shown_before_the_question(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(when=r"(?s)\+1 line.*What changed\?$", then=(Say("A line."),))])
+    ran = ask(home, gateway.url, "What changed?", piped="+1 line\n")
+    assert ran.stdout == "A line.\n"
+
+
+def test_nothing_piped_in_adds_nothing(gateway: RunningGateway, home: CleanHome) -> None:
+    gateway.engine.play([Reply(when="^Hello$", then=(Say("Hello."),))])
+    assert ask(home, gateway.url, "Hello", piped="\n").stdout == "Hello.\n"
+
+
+@pytest.mark.parametrize("way", ["file", "pipe"])
+def test_what_is_not_text_does_not_stop_the_question(
+    gateway: RunningGateway, home: CleanHome, way: str
+) -> None:
+    binary = home.folder / "binary"
+    binary.write_bytes(b"\xff\xfe\x00picture")
+    gateway.engine.play([Reply(when="(?s)picture.*What is it", then=(Say("A picture."),))])
+    shown = ["--file", str(binary)] if way == "file" else []
+    with binary.open("rb") as stdin:
+        ran = subprocess.run(
+            home.command("ask", "--url", gateway.url, *shown, "What is it?"),
+            env=home.environment,
+            stdin=stdin if way == "pipe" else subprocess.DEVNULL,
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+    assert ran.stdout == b"A picture.\n", ran.stderr.decode()
+
+
+def test_a_file_that_is_not_there_is_an_error_of_use(home: CleanHome) -> None:
+    ran = ask(home, NOWHERE, "-f", "none.txt", "Hello")
+    assert ran.returncode == 2
+    assert "none.txt" in ran.stderr
+
+
+def test_a_reader_that_has_enough_stops_the_engine(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    """As in ``vivace ask … | head -1``."""
+    gateway.engine.play([STORY])
+    with asking(home, gateway.url, "A story") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        process.wait(20)
+        assert b"Traceback" not in process.stderr.read()
+    eventually(lambda: gateway.engine.running() == 0)
+
+
+# -- going on -------------------------------------------------------------------------------------
+
+
+def test_an_answer_can_be_gone_on_from(gateway: RunningGateway, home: CleanHome) -> None:
+    assert ask(home, gateway.url, "First").returncode == 0
+    first = last_answer(home, gateway)
+    assert ask(home, gateway.url, "-c", "Second").returncode == 0
+    second = last_answer(home, gateway)
+    assert second["previous_response_id"] == first["id"]
+    assert ask(home, gateway.url, "Something else").returncode == 0
+    assert last_answer(home, gateway)["previous_response_id"] is None
+
+
+def test_without_an_earlier_answer_there_is_nothing_to_go_on_from(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    said = complaint(ask(home, gateway.url, "-c", "Go on"))
+    assert gateway.url in said
+    assert "without -c" in said
+
+
+def test_a_server_that_forgot_the_answer_is_said(home: CleanHome) -> None:
+    with RunningGateway() as old:
+        port = old.port
+        assert ask(home, old.url, "First").returncode == 0
+    with RunningGateway(port=port) as new:
+        said = complaint(ask(home, new.url, "-c", "Second"))
+    assert "not kept on this server any more" in said
+    assert "without -c" in said
+
+
+def test_a_broken_memory_of_answers_is_like_none(gateway: RunningGateway, home: CleanHome) -> None:
+    memory = Path(home.environment["XDG_STATE_HOME"], "vivace/last-answers.json")
+    memory.parent.mkdir(parents=True)
+    memory.write_text("no JSON")
+    assert "without -c" in complaint(ask(home, gateway.url, "-c", "Go on"))
+    assert ask(home, gateway.url, "First").returncode == 0
+    assert ask(home, gateway.url, "-c", "Second").returncode == 0
+
+
+# -- stopping -------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_stops_the_engine_too(gateway: RunningGateway, home: CleanHome) -> None:
+    gateway.engine.play([STORY])
+    with asking(home, gateway.url, "A story") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        assert gateway.engine.running() == 1
+        process.send_signal(signal.SIGINT)
+        eventually(lambda: gateway.engine.running() == 0)
+        process.stdout.read()
+        said = process.stderr.read().decode()
+        assert process.wait(10) == 130
+    assert said == "\nstopped\n"
+
+
+def test_an_interrupt_before_the_first_word_stops_the_engine_too(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(then=(Stall(3600),))])
+    with asking(home, gateway.url, "Think") as process:
+        eventually(lambda: gateway.engine.running() == 1, 20)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    eventually(lambda: gateway.engine.running() == 0)
+
+
+# -- what can be in the way -----------------------------------------------------------------------
+
+
+def test_without_a_server_it_says_how_to_start_one(home: CleanHome) -> None:
+    said = complaint(ask(home, f"http://127.0.0.1:{free_port()}/v1", "Hello"))
+    assert "vivace up" in said
+    assert "--url" in said
+
+
+@pytest.mark.parametrize("given", [(), ("--key", "wrong")], ids=["no key", "wrong key"])
+def test_a_server_that_wants_a_key_leads_to_the_option(
+    home: CleanHome, given: tuple[str, ...]
+) -> None:
+    with RunningGateway(config=configuration(keys=keys("alice"))) as gateway:
+        said = complaint(ask(home, gateway.url, *given, "Hello"))
+        assert gateway.url in said
+        assert "--key" in said
+        assert "VIVACE_KEY" in said
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_the_right_key_opens_the_door(home: CleanHome, way: str) -> None:
+    with RunningGateway(config=configuration(keys=keys("alice"))) as gateway:
+        option = ("--key", key("alice")) if way == "option" else ()
+        environment = {} if way == "option" else {"VIVACE_KEY": key("alice")}
+        assert ask(home, gateway.url, *option, "Hello", **environment).returncode == 0
+
+
+def test_a_model_that_is_not_there_leads_to_one_that_is(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    said = complaint(ask(home, gateway.url, "-m", MODEL + "s", "Hello"))
+    assert f"Did you mean '{MODEL}'?" in said
+
+
+def test_an_engine_that_fails_in_the_middle_is_said(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(then=(Say("So far"), Fail("The engine is unwell.")))])
+    ran = ask(home, gateway.url, "Hello")
+    assert "The engine is unwell." in complaint(ran)
+    assert ran.stdout.startswith("So far")
+
+
+def test_an_address_without_its_end_is_understood(gateway: RunningGateway, home: CleanHome) -> None:
+    """As ``vivace connect`` understands it."""
+    ran = ask(home, gateway.url.removesuffix("/v1"), "Hello")
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8765/v1", "ftp://127.0.0.1/v1", "nonsense"])
+def test_what_is_no_address_is_said_without_a_traceback(home: CleanHome, address: str) -> None:
+    ran = ask(home, address, "Hello")
+    assert "Traceback" not in ran.stderr, ran.stderr
+    assert ran.returncode in (1, 2)
+    assert "http://" in ran.stderr
+
+
+def test_a_proxy_for_the_world_is_not_asked_about_this_machine(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    proxies = {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "all_proxy": NOWHERE}
+    ran = ask(home, gateway.url, "Hello", **proxies)
+    assert ran.returncode == 0, ran.stderr
+
+
+# -- in a terminal --------------------------------------------------------------------------------
+
+
+@contextmanager
+def terminal(home: CleanHome, url: str, question: str) -> Iterator[pexpect.spawn[str]]:
+    program, *arguments = home.command("ask", "--url", url, question)
+    plain: Any = home.environment | {"TERM": "xterm"}
+    child = pexpect.spawn(program, arguments, env=plain, encoding="utf-8", timeout=20)
+    try:
+        yield child
+    finally:
+        child.close(force=True)
+
+
+def test_a_terminal_shows_the_answer_and_then_its_speed(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(when="^Hello$", then=(Say("A good day to you."),))])
+    with terminal(home, gateway.url, "Hello") as child:
+        child.expect_exact("A good day to you.\r\n")
+        child.expect(r"\d+ tokens · first after \d+\.\d\d s")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 0
+
+
+def test_a_terminal_shows_the_answer_while_it_is_being_written_and_ctrl_c_stops_it(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([STORY])
+    with terminal(home, gateway.url, "A story") as child:
+        child.expect_exact("Once upon a time")
+        assert gateway.engine.running() == 1
+        child.sendcontrol("c")
+        child.expect_exact("stopped")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 130
+    eventually(lambda: gateway.engine.running() == 0)
