@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from vivace.cli.places import data_root, shortened
 from vivace.client.connection import Figures, open_connection
 from vivace.config import Config, LlamaCppConfig, ServerConfig, StoreConfig
 from vivace.download import bring, progress_line
+from vivace.errors import ConfigError
 from vivace.gateway.app import accelerators, serve
 
 __all__ = ["up"]
@@ -31,9 +33,23 @@ _PROBE = "Write a Python function that returns the n-th Fibonacci number."
     help="A model's name, a hub id (owner/name), or the path of a GGUF file. Default: chosen for "
     "this machine.",
 )
-@click.option("--port", type=int, default=8765, show_default=True, help="Where to listen.")
-@click.option("--context", type=int, default=8192, show_default=True, help="Tokens per answer.")
-@click.option("--slots", type=int, default=2, show_default=True, help="Answers at once.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=8765,
+    show_default=True,
+    help="Where to listen.",
+)
+@click.option(
+    "--context",
+    type=click.IntRange(min=256),
+    default=8192,
+    show_default=True,
+    help="Tokens per answer.",
+)
+@click.option(
+    "--slots", type=click.IntRange(1, 64), default=2, show_default=True, help="Answers at once."
+)
 def up(model: str | None, port: int, context: int, slots: int) -> None:
     """Run a coding model on this machine.
 
@@ -47,6 +63,7 @@ def up(model: str | None, port: int, context: int, slots: int) -> None:
     _say("machine", machine.describe())
     _say("model", f"{choice.name}: {choice.why}")
     check_memory(choice, machine, context * slots)
+    _check_port(port)
     _warn_of_idle_gpu(machine)
     _fetch(choice)
     _say("engine", "starting llama.cpp")
@@ -59,6 +76,17 @@ def up(model: str | None, port: int, context: int, slots: int) -> None:
         click.echo(_next_steps(url, choice.name))
 
     serve(config, Path.cwd(), greet)
+
+
+def _check_port(port: int) -> None:
+    """Before a long download, not after it."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise ConfigError(
+            f"127.0.0.1:{port} cannot be used: {error.strerror}. Stop the other program, or choose "
+            "another port with --port."
+        ) from None
 
 
 def _config(choice: Choice, port: int, context: int, slots: int) -> Config:

@@ -80,6 +80,7 @@ class LlamaCppEngine:
         """``card.context`` is what each of the ``slots`` gets."""
         self.name = name
         self.cards: Sequence[Card] = (card,)
+        self._path = path
         port = _free_port()
         self._root = f"http://127.0.0.1:{port}"
         threads = os.cpu_count() or 1
@@ -142,13 +143,18 @@ class LlamaCppEngine:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            # A terminal's Ctrl-C is for us; we end the engine when its answers are done.
+            start_new_session=True,
         )
         listening = asyncio.create_task(self._listen(self._process))
-        async with httpx2.AsyncClient(timeout=5) as http:
+        async with httpx2.AsyncClient(timeout=5, trust_env=False) as http:
             while not await self._answers(http):
                 if self._process.returncode is not None:
                     await listening
-                    raise EngineDied(f"llama.cpp could not load the model: {self._reason()}")
+                    raise EngineDied(
+                        f"llama.cpp could not load {self._path}: {self._reason()}. If the file is "
+                        "spoilt, delete it or name another (--model, or path in vivace.toml)."
+                    )
                 await asyncio.sleep(0.1)
         self._ready = True
 

@@ -15,6 +15,7 @@ import httpx2
 import msgspec
 
 from vivace.completion import fim
+from vivace.config import is_loopback
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader, SseLines
@@ -61,6 +62,8 @@ class OpenAIEngine:
             headers=headers,
             timeout=timeout,
             limits=limits,
+            # A proxy for the world cannot reach this machine's own loopback.
+            trust_env=not is_loopback(httpx2.URL(url).host),
         )
         self._http = self._connect()
 
