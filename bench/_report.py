@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import random
@@ -19,7 +20,7 @@ from typing import Any
 def percentile(samples: Sequence[float], share: float) -> float:
     """The smallest sample that at least this share of all samples does not exceed."""
     ordered = sorted(samples)
-    return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered) + 0.5) - 1))]
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:

@@ -65,7 +65,7 @@ def test_the_table_chooses_and_the_machine_is_the_reason(kind: models.Kind, memo
 )
 def test_what_the_table_chooses_fits_with_the_options_it_starts_with(row: models.Choice) -> None:
     here = machine(row.memory // GIB, free=models.SHARE[row.kind] * row.memory / GIB, kind=row.kind)
-    check_memory(choose(None, here), here, 2 * models.FAST_CONTEXT)
+    check_memory(choose(None, here), here, 2 * models.FAST_CONTEXT, 1)
 
 
 def test_a_machine_too_small_for_any_model_is_told_so() -> None:
@@ -210,13 +210,13 @@ def test_a_hub_model_in_the_cache_is_chosen_without_a_network(hub: Hub, tmp_path
 
 def test_what_fits_passes() -> None:
     here = machine(16)
-    check_memory(choose(CODER, here), here, 8192)
+    check_memory(choose(CODER, here), here, 8192, 1)
 
 
 def test_what_does_not_fit_is_refused_with_a_model_that_does() -> None:
     here = machine(16, free=3)
     with pytest.raises(ConfigError) as caught:
-        check_memory(choose("qwen2.5-coder-14b", here), here, 8192)
+        check_memory(choose("qwen2.5-coder-14b", here), here, 8192, 1)
     said = str(caught.value)
     assert "3.0 GiB are free" in said
     named = said.split("--model ")[1].split(",")[0]
@@ -235,7 +235,7 @@ def test_what_does_not_fit_is_never_answered_with_a_larger_model(free: int) -> N
         if model.gguf is None or model.gguf.file is None or not needs_more:
             continue
         with pytest.raises(ConfigError) as caught:
-            check_memory(choose(model.name, here), here, 32_768)
+            check_memory(choose(model.name, here), here, 32_768, 1)
         _, found, named = str(caught.value).partition("--model ")
         if found:
             suggested = models.find(named.partition(",")[0])
@@ -246,10 +246,10 @@ def test_what_does_not_fit_is_never_answered_with_a_larger_model(free: int) -> N
 def test_when_nothing_fits_memory_is_to_be_freed() -> None:
     here = machine(16, free=0.1)
     with pytest.raises(ConfigError, match="Close other programs"):
-        check_memory(choose(CODER, here), here, 8192)
+        check_memory(choose(CODER, here), here, 8192, 1)
 
 
 def test_a_file_that_we_know_nothing_of_is_left_to_llama_cpp(tmp_path: Path) -> None:
     (tmp_path / "own.gguf").touch()
     here = machine(16, free=0.1)
-    check_memory(choose("own.gguf", here), here, 8192)
+    check_memory(choose("own.gguf", here), here, 8192, 1)

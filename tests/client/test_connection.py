@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
+
 from tests.support.http import key, keys
 from tests.support.process import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
-from websockets.asyncio.server import ServerConnection, serve
-
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
 from vivace.engines.scripted import Die, Fail, Reply, Say, Stall, Think
 

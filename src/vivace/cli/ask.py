@@ -102,7 +102,8 @@ def describe(figures: Figures) -> str:
     if figures.first_token is not None:
         parts.append(f"first after {figures.first_token:.2f} s")
     if figures.tokens_per_second is not None:
-        parts.append(f"{figures.tokens_per_second:.0f} tokens/s")
+        rate = figures.tokens_per_second
+        parts.append(f"{rate:.0f} tokens/s" if rate >= 10 else f"{rate:.1f} tokens/s")
     return " · ".join(parts)
 
 

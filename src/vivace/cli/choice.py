@@ -121,11 +121,11 @@ def _unknown(asked: str) -> str:
     )
 
 
-def check_memory(choice: Choice, machine: Machine, context: int) -> None:
+def check_memory(choice: Choice, machine: Machine, context: int, slots: int) -> None:
     """Say now what would otherwise end as a killed process in a minute."""
     if choice.model is None:
         return
-    needed = models.memory_needed(choice.model, context)
+    needed = models.memory_needed(choice.model, context * slots)
     if needed <= machine.available:
         return
     smaller = [
@@ -133,10 +133,10 @@ def check_memory(choice: Choice, machine: Machine, context: int) -> None:
         for model in models.MODELS
         if model.gguf is not None
         and not model.test_only
-        and models.memory_needed(model, context) <= machine.available
+        and models.memory_needed(model, context * slots) <= machine.available
     ]
     advice = f"Try --model {smaller[-1]}" if smaller else "Close other programs"
     raise ConfigError(
-        f"{choice.name} with a context of {context} tokens needs {needed / _GIB:.1f} GiB, and "
-        f"{machine.available / _GIB:.1f} GiB are free. {advice}, or a smaller --context."
+        f"{choice.name} with {slots} x {context} tokens of context needs {needed / _GIB:.1f} GiB, "
+        f"and {machine.available / _GIB:.1f} GiB are free. {advice}, or a smaller --context."
     )

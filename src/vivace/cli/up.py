@@ -14,7 +14,7 @@ from vivace.cli.ask import describe
 from vivace.cli.choice import Choice, check_memory, choose
 from vivace.cli.machine import Machine, inspect
 from vivace.cli.places import data_root, shortened
-from vivace.client.connection import Figures, open_connection
+from vivace.client.connection import ClientError, Figures, open_connection
 from vivace.config import Config, LlamaCppConfig, ServerConfig, StoreConfig
 from vivace.download import bring, progress_line
 from vivace.errors import ConfigError
@@ -62,7 +62,7 @@ def up(model: str | None, port: int, context: int, slots: int) -> None:
     choice = choose(model, machine)
     _say("machine", machine.describe())
     _say("model", f"{choice.name}: {choice.why}")
-    check_memory(choice, machine, context * slots)
+    check_memory(choice, machine, context, slots)
     _check_port(port)
     _warn_of_idle_gpu(machine)
     _fetch(choice)
@@ -72,7 +72,10 @@ def up(model: str | None, port: int, context: int, slots: int) -> None:
 
     async def greet() -> None:
         _say("ready", f"after {time.perf_counter() - began:.1f} s")
-        _say("speed", describe(await _probe(url)) + " (one short question)")
+        try:
+            _say("speed", describe(await _probe(url)) + " (one short question)")
+        except ClientError as error:
+            _say("warning", f"the first question failed: {error}")
         click.echo(_next_steps(url, choice.name))
 
     serve(config, Path.cwd(), greet)

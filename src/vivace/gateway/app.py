@@ -282,6 +282,8 @@ class Server(uvicorn.Server):
     def leave(self) -> None:
         if self._leaving is None:
             log.info("shutting down: no new turns, waiting for running ones")
+            if self._greeting is not None:
+                self._greeting.cancel()
             self._leaving = asyncio.create_task(self._leave())
         else:  # asked twice: somebody is in a hurry
             self.should_exit = self.force_exit = True
