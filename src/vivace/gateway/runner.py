@@ -243,7 +243,10 @@ class Connection:
         try:
             last = await self._generate(run.turn, engine, work, meter)
         except EngineError as error:
-            log.warning("failed request_id=%s turn=%s: %s", self._request_id, run.turn.id, error)
+            # Its words may quote the prompt: they are for the client, not for the log.
+            log.warning(
+                "failed request_id=%s turn=%s %s", self._request_id, run.turn.id, error.code
+            )
             last = [*run.turn.fail(error.code, str(error), now())]
         except Exception:  # a fault of ours must end this turn, not wedge its lane
             log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
