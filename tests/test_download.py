@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.disk import small_disk_at
 from vivace import download
 from vivace.download import Wanted, bring, cache_root, hub_url, progress_line
 from vivace.errors import DownloadError
@@ -432,17 +433,8 @@ def test_a_disk_that_fills_up_in_the_middle(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    try:
-        command = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
-        subprocess.run(command, check=True, capture_output=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        pytest.skip("a small disk cannot be mounted here")
-    try:
+    with small_disk_at(tmp_path / "small", "512k") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True, timeout=10)
 
 
 def test_a_small_disk(

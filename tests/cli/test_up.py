@@ -24,6 +24,7 @@ import pexpect
 import psutil
 import pytest
 
+from tests.support.disk import small_disk_at
 from tests.support.files import model_file
 from tests.support.hub import CleanHome, Hub
 from tests.support.process import free_port
@@ -321,17 +322,8 @@ def test_a_taken_port_is_said_before_a_long_download(home: CleanHome, hub: Hub) 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    try:
-        command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
-        subprocess.run(command, check=True, capture_output=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        pytest.skip("a small disk cannot be mounted here")
-    try:
+    with small_disk_at(tmp_path / "small", "64m") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True, timeout=10)
 
 
 def test_a_full_disk_leads_to_another_place_or_a_smaller_model(
