@@ -1,7 +1,8 @@
 """vLLM's ``AsyncLLM`` with nothing around it, in a process of its own.
 
-Reads one JSON request a line ({"messages": …, "max_tokens": …, "copies": …}) and answers one line
-of figures, measured inside. Runs in an environment that has vLLM.
+Reads one JSON request a line, ``{"turns": [{"conversation", "text"}, …], "max_tokens": …}``, does
+the turns at once and answers one line of figures. Rendering and tokenising happen before its clock
+starts: what is measured is ``generate`` with token ids. Runs in an environment that has vLLM.
 """
 
 from __future__ import annotations
@@ -23,38 +24,71 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-async def answer(engine: Any, request: dict[str, Any], number: int) -> dict[str, float]:
-    from vllm.renderers import ChatParams
-    from vllm.sampling_params import RequestOutputKind, SamplingParams
+class Bare:
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._conversations: dict[str, list[dict[str, str]]] = {}
+        self._number = 0
 
-    kwargs = {"add_generation_prompt": True, "tokenize": False}
-    _, [prompt] = await engine.renderer.render_chat_async(
-        [request["messages"]], ChatParams(chat_template_kwargs=kwargs)
-    )
-    sampling = SamplingParams(
-        temperature=0,
-        max_tokens=request["max_tokens"],
-        ignore_eos=request.get("ignore_eos", False),
-        output_kind=RequestOutputKind.DELTA,
-    )
+    async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        turns = request["turns"]
+        prompts = [self._prompt(turn) for turn in turns]
+        before = _engine_times()
+        started = time.perf_counter()
+        answers = await asyncio.gather(*(self._one(ids, request["max_tokens"]) for ids in prompts))
+        wall = time.perf_counter() - started
+        while (now := _engine_times())["inference_count"] < before["inference_count"] + len(turns):
+            await asyncio.sleep(0.002)
+        for turn, (_, _, text) in zip(turns, answers, strict=True):
+            said = {"role": "assistant", "content": text}
+            self._conversations[turn["conversation"]].append(said)
+        return {
+            "first": answers[0][0],
+            "wall": wall,
+            "tokens": sum(tokens for _, tokens, _ in answers),
+            "engine": {name: now[name] - before[name] for name in now},
+        }
 
-    async def one(copy: int) -> tuple[float, float, int, str]:
+    def _prompt(self, turn: dict[str, str]) -> list[int]:
+        messages = self._conversations.setdefault(turn["conversation"], [])
+        messages.append({"role": "user", "content": turn["text"]})
+        tokenizer = self._engine.renderer.tokenizer
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        ids: list[int] = tokenizer.encode(text)
+        return ids
+
+    async def _one(self, ids: list[int], max_tokens: int) -> tuple[float, int, str]:
+        from vllm.inputs import TokensPrompt
+        from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+        self._number += 1
+        sampling = SamplingParams(
+            temperature=0, max_tokens=max_tokens, output_kind=RequestOutputKind.DELTA
+        )
         started = time.perf_counter()
         first, tokens, text = 0.0, 0, ""
-        async for output in engine.generate(prompt, sampling, f"r{number}-{copy}"):
+        prompt = TokensPrompt(prompt_token_ids=ids)
+        async for output in self._engine.generate(prompt, sampling, f"r{self._number}"):
             first = first or time.perf_counter() - started
             tokens += len(output.outputs[0].token_ids)
             text += output.outputs[0].text
-        return first, time.perf_counter() - started, tokens, text
+        return first, tokens, text
 
-    started = time.perf_counter()
-    answers = await asyncio.gather(*(one(copy) for copy in range(request.get("copies", 1))))
-    return {
-        "first": answers[0][0],
-        "wall": time.perf_counter() - started,
-        "tokens": sum(each[2] for each in answers),
-        "text": answers[0][3],  # type: ignore[dict-item]
-    }
+
+def _engine_times() -> dict[str, float]:
+    from prometheus_client import REGISTRY
+
+    times = {}
+    for name in ("queue", "prefill", "decode", "inference"):
+        for kind in ("sum", "count"):
+            metric = f"vllm:request_{name}_time_seconds_{kind}"
+            times[f"{name}_{kind}"] = sum(
+                sample.value
+                for family in REGISTRY.collect()
+                for sample in family.samples
+                if sample.name == metric
+            )
+    return times
 
 
 async def main() -> None:
@@ -62,11 +96,14 @@ async def main() -> None:
     from vllm.v1.engine.async_llm import AsyncLLM
 
     engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=sys.argv[1], **SETTINGS))
+    bare = Bare(engine)
     print("ready", flush=True)
-    for number, line in enumerate(iter(sys.stdin.readline, "")):
-        print(json.dumps(await answer(engine, json.loads(line), number)), flush=True)
+    for line in iter(sys.stdin.readline, ""):
+        print(json.dumps(await bare.answer(json.loads(line))), flush=True)
     engine.shutdown()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    import uvloop  # as the servers it is compared with
+
+    uvloop.run(main())

@@ -11,7 +11,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -44,6 +44,11 @@ class Way(ABC):
         timing = await self.ask(message)
         self.history.append({"role": "assistant", "content": timing.text})
         return timing
+
+    def forget(self) -> None:
+        """Begin another conversation on the same connection."""
+        self.history.clear()
+        self.previous = None
 
     @abstractmethod
     async def ask(self, message: dict[str, str]) -> Timing: ...
@@ -140,6 +145,7 @@ class OverWebSocket(Way):
     """One kept connection, only what is new."""
 
     _socket: ClientConnection | None = None
+    settings: ClassVar[dict[str, Any]] = {}
 
     async def ask(self, message: dict[str, str]) -> Timing:
         started = time.perf_counter()
@@ -153,6 +159,7 @@ class OverWebSocket(Way):
             "max_output_tokens": self.max_tokens,
             "input": [message],
             "store": False,
+            **self.settings,
             **({"previous_response_id": self.previous} if self.previous else {}),
         }
         await self._socket.send(json.dumps(create))
@@ -177,6 +184,21 @@ class OverWebSocket(Way):
         if self._socket is not None:
             await self._socket.close()
             self._socket = None
+
+
+class OverWebSocketWithTools(OverWebSocket):
+    """The same with a tool that the model may call, so that its words must be parsed."""
+
+    settings: ClassVar[dict[str, Any]] = {
+        "tools": [
+            {
+                "type": "function",
+                "name": "read_file",
+                "description": "Read a file.",
+                "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+            }
+        ]
+    }
 
 
 def tool_output(turn: int) -> str:

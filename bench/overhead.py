@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 
+from bench._peers import serve_litellm
 from bench._report import Report
 from bench._server import free_port, served_script, wait_until_ready
 from bench._ways import (
@@ -30,7 +31,6 @@ from bench._ways import (
     Way,
     tool_output,
 )
-from bench.pipeline import serve_litellm
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.scripted import Capacity, Reply, Say, Script, ScriptedEngine
 from vivace.protocol.items import Message

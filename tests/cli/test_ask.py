@@ -356,3 +356,62 @@ def test_a_terminal_shows_the_answer_while_it_is_being_written_and_ctrl_c_stops_
         child.wait()
         assert child.exitstatus == 130
     eventually(lambda: gateway.engine.running() == 0)
+
+
+def test_a_line_typed_in_the_middle_redirects_the_answer(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(when="left", then=(Say("Going left."),)), STORY])
+    with terminal(home, gateway.url, "A story") as child:
+        child.expect_exact("Once upon a time")
+        child.send("Go left")
+        child.expect_exact("Go left")
+        with pytest.raises(pexpect.TIMEOUT):  # nothing is written over the line
+            child.expect_exact("Once", timeout=0.5)
+        child.send("\r")
+        child.expect_exact("Going left.")
+        child.expect(r"\d+ tokens")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 0
+    assert gateway.engine.running() == 0
+    steered = last_answer(home, gateway)["previous_response_id"]
+    answer = gateway.http.get(f"/v1/responses/{steered}").json()
+    assert answer["incomplete_details"] == {"reason": "steered"}
+
+
+def test_a_line_that_is_begun_before_the_end_is_still_answered(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    short = Reply(when="^short", then=(Say("A short story. "), Stall(1.5), Say("The end.")))
+    gateway.engine.play([Reply(when="left", then=(Say("Going left."),)), short])
+    with terminal(home, gateway.url, "short story") as child:
+        child.expect_exact("A short story.")
+        child.send("Go lefd\x7ft")
+        eventually(lambda: gateway.engine.running() == 0)
+        child.send("\r")
+        child.expect_exact("The end.")
+        child.expect_exact("Going left.")
+        child.expect(pexpect.EOF)
+
+
+def test_escape_takes_back_a_line_and_then_stops_the_answer(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([STORY])
+    with terminal(home, gateway.url, "A story") as child:
+        child.expect_exact("Once upon a time")
+        child.send("Go le")
+        child.expect_exact("Go le")
+        child.send("\x1b")
+        child.expect_exact("Once upon a time")
+        assert gateway.engine.running() == 1
+        child.send("\x1b[A")  # an arrow is no Escape
+        child.expect_exact("Once upon a time")
+        assert gateway.engine.running() == 1
+        child.send("\x1b")
+        child.expect_exact("stopped")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 130
+    eventually(lambda: gateway.engine.running() == 0)

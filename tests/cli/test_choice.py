@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.hub import Hub
 from vivace import models
-from vivace.cli.choice import Choice, check_memory, choose
+from vivace.cli.choice import Choice, check_memory, choose, engine_for
 from vivace.cli.machine import Machine
 from vivace.download import Wanted
 from vivace.errors import ConfigError
@@ -71,6 +71,65 @@ def test_what_the_table_chooses_fits_with_the_options_it_starts_with(row: models
 def test_a_machine_too_small_for_any_model_is_told_so() -> None:
     with pytest.raises(ConfigError, match="too little"):
         choose(None, machine(1))
+
+
+# -- on vLLM --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "installed", "engine"),
+    [
+        ("nvidia", True, "vLLM"),
+        ("nvidia", False, "llama.cpp"),
+        ("cpu", True, "llama.cpp"),
+        ("apple", True, "llama.cpp"),
+    ],
+)
+def test_an_nvidia_gpu_with_vllm_installed_is_served_by_it(
+    kind: models.Kind, installed: bool, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = object() if installed else None
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
+    assert engine_for(None, machine(24, kind=kind)) == engine
+
+
+def test_weights_say_which_engine_can_load_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    assert engine_for("some.gguf", machine(24, kind="nvidia")) == "llama.cpp"
+    assert engine_for(str(tmp_path), machine()) == "vLLM"
+
+
+@pytest.mark.parametrize("memory", [8, 16, 24, 32, 48, 80])
+def test_what_vllm_loads_fits_into_the_gpu(memory: int) -> None:
+    here = machine(memory, kind="nvidia")
+    choice = choose(None, here, "vLLM")
+    assert choice.engine == "vLLM"
+    assert choice.model is not None
+    assert str(choice.path) == choice.model.served.repo
+    assert choice.wanted is None  # vLLM fetches it
+    check_memory(choice, here, models.FAST_CONTEXT, 64)
+
+
+def test_a_model_too_large_for_one_gpu_is_spread_over_as_few_as_hold_it() -> None:
+    eight = Machine(kind="nvidia", memory=640 * GIB, available=600 * GIB, cores=8, gpus=8)
+    small, large = models.find("qwen2.5-coder-7b"), models.find("qwen3-coder-480b-a35b")
+    assert small is not None
+    assert large is not None
+    assert choose(small.name, eight, "vLLM").gpus == 1
+    assert choose(large.name, eight, "vLLM").gpus == 8
+
+
+def test_a_folder_of_ones_own_is_served_by_vllm(tmp_path: Path) -> None:
+    choice = choose(str(tmp_path), machine(), engine_for(str(tmp_path), machine()))
+    assert choice.path == tmp_path
+    assert choice.engine == "vLLM"
+
+
+def test_a_hub_id_outside_of_the_table_is_left_to_vllm() -> None:
+    choice = choose("someone/Their-Model", machine(24, kind="nvidia"), "vLLM")
+    assert (choice.name, str(choice.path)) == ("their-model", "someone/Their-Model")
 
 
 # -- by name --------------------------------------------------------------------------------------

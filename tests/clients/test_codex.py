@@ -235,3 +235,21 @@ def test_a_message_that_waits_for_the_answer_is_sent_at_once_by_escape(tmp_path:
 
             terminal.shows("They lived happily ever after.")
             eventually(lambda: gateway.engine.running() == 0)
+
+
+def test_an_editor_steers_a_turn_through_the_app_server(tmp_path: Path) -> None:
+    with story_teller() as gateway:
+        codex = Codex(tmp_path, gateway.url, WEBSOCKET_LITE)
+        with codex.app_server() as server:
+            thread = server.ask("thread/start")["thread"]["id"]
+            words = [{"type": "text", "text": "Tell me a story"}]
+            turn = server.ask("turn/start", threadId=thread, input=words)["turn"]["id"]
+            server.until("item/agentMessage/delta", "Once")
+            words = [{"type": "text", "text": "Make it short"}]
+            steered = server.ask("turn/steer", threadId=thread, input=words, expectedTurnId=turn)
+            assert steered["turnId"] == turn
+            server.until("item/completed", "They lived happily ever after.")
+            ended = server.until("turn/completed")["params"]["turn"]
+            assert (ended["id"], ended["status"]) == (turn, "completed")
+        assert "response.interrupt.accepted" in gateway.witness.events
+        eventually(lambda: gateway.engine.running() == 0)

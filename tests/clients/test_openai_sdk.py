@@ -274,9 +274,7 @@ def test_lanes_run_beside_each_other_on_one_socket(gateway: RunningGateway) -> N
     eventually(lambda: gateway.engine.running() == 0)
 
 
-def test_a_refused_turn_and_a_steer_reach_their_handlers(gateway: RunningGateway) -> None:
-    gateway.engine.play([Reply(then=(FOREVER,))])
-
+def test_a_refused_turn_reaches_its_handler(gateway: RunningGateway) -> None:
     with (
         OpenAI(base_url=gateway.url, api_key="unused") as client,
         client.responses.connect() as socket,
@@ -285,15 +283,52 @@ def test_a_refused_turn_and_a_steer_reach_their_handlers(gateway: RunningGateway
         refused = socket.recv()
         assert refused.type == "error"
         assert refused.to_dict()["status"] == 404  # the SDK's type has no status
+
+
+def test_an_answer_is_steered_and_each_receipt_is_understood(gateway: RunningGateway) -> None:
+    gateway.engine.play(
+        [
+            Reply(when="left", then=(Say("Going left."),)),
+            Reply(when="tool", then=(Call("look", "{}"), Say("word ", times=20_000))),
+            Reply(then=(Say("word ", times=20_000),)),
+        ]
+    )
+    with (
+        OpenAI(base_url=gateway.url, api_key="unused") as client,
+        client.responses.connect() as socket,
+    ):
+
+        def until(kind: str) -> Any:
+            while (event := socket.recv()).type != kind:
+                pass
+            return event
+
         socket.response.create(model=MODEL, input="Hi")
-        begun = socket.recv()
-        assert begun.type == "response.created"
-        socket.response.steer(previous_response_id=begun.response.id, input="Wait!")
-        events = [socket.recv(), socket.recv()]
-        failed = events[-1]
-        assert failed.type == "response.steer.failed"
-        assert failed.error.code == "steering_not_supported"
-        assert failed.steer.input == "Wait!"
+        first = until("response.created").response.id
+        until("response.output_text.delta")
+        socket.response.steer(previous_response_id=first, input="Go left")
+        accepted = until("response.steer.accepted")
+        assert accepted.steer.previous_response_id == first
+        steered = until("response.incomplete").response
+        assert steered.incomplete_details.reason == "steered"
+        assert steered.output_text.startswith("word")
+        assert until("response.completed").response.output_text == "Going left."
+
+        socket.response.steer(previous_response_id=first, input="Go on")
+        failed = until("response.steer.failed")
+        assert failed.error.code == "response_not_found"
+        assert failed.steer.input == "Go on"
+
+        socket.response.create(model=MODEL, input="tool")
+        second = until("response.created").response.id
+        until("response.output_text.delta")
+        socket.response.steer(previous_response_id=second, input="Go left")
+        pending = until("response.steer.pending")
+        assert pending.reason == "waiting_for_required_input"
+        [stub] = pending.required_input
+        output: Any = {**stub.to_dict(), "output": "sunny"}
+        socket.response.create(model=MODEL, input=[output], previous_response_id=second)
+        assert until("response.created").response.previous_response_id == second
 
 
 # -- the older doors ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import (
@@ -43,10 +43,9 @@ from vivace.protocol.events import (
     ResponseEvent,
     ResponseFailed,
     ResponseIncomplete,
-    SteerFailed,
 )
 from vivace.protocol.items import FunctionCall, FunctionCallOutput, Item, Message, ToolCall
-from vivace.protocol.requests import CreateBody, CreateResponse, Fill, Interrupt, Steer
+from vivace.protocol.requests import CreateBody, CreateResponse, Fill, Interrupt
 
 HI = Message(role="user", content="hi")
 STRAY = FunctionCallOutput(call_id="nobody", output="x")
@@ -273,8 +272,7 @@ def test_an_interrupt_of_a_running_turn_stops_it_and_says_so() -> None:
     one = session()
     ticket = started(one.receive(create()))
     assert one.receive(Interrupt(response_id=ticket.id)) == [
-        Stop(ticket, "interrupt"),
-        Say(InterruptAccepted(response_id=ticket.id)),
+        Stop(ticket, "interrupt", InterruptAccepted(response_id=ticket.id))
     ]
 
 
@@ -284,14 +282,6 @@ def test_an_interrupt_of_anything_else_is_refused() -> None:
     for response_id in (over.id, "resp_nobody"):
         frame = refused(one.receive(Interrupt(response_id=response_id)))
         assert (frame.status, frame.error.code) == (404, "response_not_found")
-
-
-def test_a_steer_is_declined_and_its_input_comes_back() -> None:
-    (decision,) = session().receive(Steer(previous_response_id="r", input=Raw(b'"left"')))
-    assert isinstance(decision, Say)
-    assert isinstance(decision.event, SteerFailed)
-    assert decision.event.error.code == "steering_not_supported"
-    assert bytes(decision.event.steer.input) == b'"left"'
 
 
 def test_closing_stops_what_runs_and_drops_what_waits() -> None:
@@ -489,14 +479,9 @@ class Connection(RuleBasedStateMachine):
         running = any(ticket.id == response_id for ticket, _ in self.turns)
         decisions = self.session.receive(Interrupt(response_id=response_id))
         if not self.closed:
-            says = decisions[-1]
-            assert isinstance(says, Say)
-            assert isinstance(says.event, InterruptAccepted) == running
+            (decision,) = decisions
+            assert isinstance(decision, Stop) == running
         self.act(decisions)
-
-    @rule()
-    def client_steers(self) -> None:
-        self.act(self.session.receive(Steer(previous_response_id="r", input=Raw(b'"x"'))))
 
     @rule(sure=st.integers(0, 9))
     def client_leaves(self, sure: int) -> None:

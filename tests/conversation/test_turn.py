@@ -86,13 +86,16 @@ deltas: st.SearchStrategy[Delta] = st.one_of(
     ),
     st.builds(CallText, texts),
 )
-endings = st.sampled_from(["stop", "length", "interrupt", "cancel", "fail"])
+ENDINGS = ("stop", "length", "interrupt", "steer", "cancel", "fail")
+endings = st.sampled_from(ENDINGS)
 
 
 def end(turn: Turn, how: str) -> list[ResponseEvent]:
     match how:
         case "interrupt":
             return turn.interrupt(200)
+        case "steer":
+            return turn.steer(200)
         case "cancel":
             return turn.cancel(200)
         case "fail":
@@ -135,7 +138,7 @@ def test_what_comes_after_the_end_is_dropped(said: list[Delta], how: str) -> Non
     turn, _ = play(said, how)
     ended = turn.response
     late = [event for delta in said for event in turn.feed(delta, 300)]
-    for again in ("stop", "length", "interrupt", "cancel", "fail"):
+    for again in ENDINGS:
         late += end(turn, again)
     assert late + turn.begin() == []
     assert turn.response is ended
@@ -346,11 +349,33 @@ def test_an_interrupt_drops_the_item_in_the_making_and_keeps_the_whole_ones() ->
     assert response.incomplete_details.reason == "interrupted"
 
 
-def test_an_interrupt_may_tell_what_was_spent() -> None:
+def test_a_steer_keeps_text_in_the_making_as_far_as_it_came() -> None:
+    turn, events = play([ReasoningDelta("hm"), TextDelta("half")], "steer")
+    assert names(events)[-2:] == ["output_item.done", "incomplete"]
+    response = turn.response
+    assert [item.status for item in response.output] == ["completed", "incomplete"]  # type: ignore[union-attr]
+    assert response.incomplete_details is not None
+    assert response.incomplete_details.reason == "steered"
+
+
+def test_a_steer_drops_half_a_call_and_keeps_a_whole_one() -> None:
+    said: list[Delta] = [CallOpened("f"), CallText("{}"), CallOpened("g"), CallText('{"a')]
+    turn, events = play(said, "steer")
+    assert names(events)[-2:] == ["output_item.interrupted", "incomplete"]
+    assert [item.name for item in turn.response.output] == ["f"]  # type: ignore[union-attr]
+
+
+def test_a_steer_may_wait_for_the_item_in_the_making() -> None:
     turn = new_turn()
     turn.begin()
-    turn.interrupt(200, SOME)
-    assert turn.response.usage == usage_of(SOME)
+    assert not turn.steer_with_item()  # there is none yet
+    turn.feed(TextDelta("whole"), 150)
+    assert turn.steer_with_item()
+    turn.feed(TextDelta(" sentence"), 150)
+    assert not turn.ended
+    events = turn.feed(CallOpened("f"), 150)
+    assert names(events)[-2:] == ["output_item.done", "incomplete"]
+    assert [item.status for item in turn.response.output] == ["completed"]  # type: ignore[union-attr]
 
 
 def test_a_cancelled_turn_ends_as_incomplete_on_the_wire() -> None:

@@ -316,7 +316,7 @@ def test_a_failed_fork_leaves_the_parent_in_its_own_lane(
         assert socket.turn("y", **chained)["type"] == COMPLETED
 
 
-# -- interrupting and steering --------------------------------------------------------------------
+# -- interrupting ---------------------------------------------------------------------------------
 
 
 def test_an_interrupt_drops_the_item_in_the_making_and_the_lane_goes_on(
@@ -358,19 +358,6 @@ def test_only_what_runs_here_can_be_interrupted(gateway: RunningGateway) -> None
         for response_id in (running, "resp_unknown"):
             other.send(type="response.interrupt", response_id=response_id)
             assert problem(other.read()) == (404, "response_not_found")
-        assert gateway.engine.running() == 1
-
-
-@pytest.mark.parametrize("steer", ["Wait!", [user("Wait!")]])
-def test_a_steer_fails_and_gives_the_input_back(gateway: RunningGateway, steer: Any) -> None:
-    gateway.engine.play([Reply(then=(FOREVER,))])
-    with Socket(gateway.url) as socket:
-        socket.create("x")
-        running = socket.read()["response"]["id"]
-        socket.send(type="response.steer", previous_response_id=running, input=steer)
-        failed = socket.until("response.steer.failed")
-        assert failed["steer"] == {"previous_response_id": running, "input": steer}
-        assert failed["error"]["code"] == "steering_not_supported"
         assert gateway.engine.running() == 1
 
 

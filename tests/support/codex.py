@@ -168,6 +168,24 @@ class Codex:
             process.communicate()
 
     @contextmanager
+    def app_server(self) -> Iterator[AppServer]:
+        """What editors talk to: JSON-RPC over standard input and output."""
+        process = subprocess.Popen(
+            [str(_PROGRAM), "app-server"],
+            cwd=self.workspace,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            yield AppServer(process)
+        finally:
+            process.terminate()
+            process.communicate()
+
+    @contextmanager
     def terminal(self, prompt: str) -> Iterator[Terminal]:
         """The interactive client in a terminal of 100 by 40, with its first prompt sent."""
         tmux = shutil.which("tmux")
@@ -194,6 +212,44 @@ class Run:
         output, errors = self._process.communicate(timeout=60)
         assert self._process.returncode == 0, f"{output}\n{errors}"
         return Transcript([json.loads(line) for line in output.splitlines()])
+
+
+class AppServer:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._to, self._from = process.stdin, process.stdout
+        self._number = 0
+        self._heard: list[dict[str, Any]] = []
+        """Notifications that came while something else was waited for."""
+        self.ask("initialize", clientInfo={"name": "vivace-tests", "version": "0"})
+        self._write({"method": "initialized"})
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        self._write({"id": self._number, "method": method, "params": params})
+        while (message := self._read()).get("id") != self._number:
+            self._heard.append(message)
+        assert "error" not in message, message
+        result: dict[str, Any] = message["result"]
+        return result
+
+    def until(self, method: str, text: str = "") -> dict[str, Any]:
+        """The next notification of this name that contains this text."""
+        while True:
+            message = self._heard.pop(0) if self._heard else self._read()
+            if message.get("method") == method and text in json.dumps(message):
+                return message
+
+    def _write(self, message: dict[str, Any]) -> None:
+        self._to.write(json.dumps(message) + "\n")
+        self._to.flush()
+
+    def _read(self) -> dict[str, Any]:
+        line = self._from.readline()
+        assert line, "the app-server has ended"
+        message: dict[str, Any] = json.loads(line)
+        return message
 
 
 class Terminal:

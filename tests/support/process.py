@@ -11,12 +11,14 @@ from types import TracebackType
 
 import httpx
 
-_CONFIG = """
+_SERVER = """
 version = 1
 [server]
 port = {port}
 [limits]
 drain_seconds = {drain}
+"""
+_SCRIPTED = """
 [[engines]]
 name = "scripted"
 kind = "scripted"
@@ -35,11 +37,22 @@ class Serve:
     """``with Serve(folder, script) as server``; the folder keeps the store between two of them."""
 
     def __init__(
-        self, folder: Path, script: str = "", *, rate: float = 2000, drain: float = 10
+        self,
+        folder: Path,
+        script: str = "",
+        *,
+        rate: float = 2000,
+        drain: float = 10,
+        engine: str = "",
+        patience: float = 20,
     ) -> None:
+        """``engine`` is the configuration of another one than the scripted."""
         self.port = free_port()
+        self._patience = patience
         config = folder / "vivace.toml"
-        config.write_text(_CONFIG.format(port=self.port, rate=rate, drain=drain))
+        config.write_text(
+            _SERVER.format(port=self.port, drain=drain) + (engine or _SCRIPTED.format(rate=rate))
+        )
         (folder / "script.toml").write_text(script)
         self._log = (folder / "serve.log").open("w")
         command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(config)]
@@ -54,7 +67,7 @@ class Serve:
         return Path(self._log.name).read_text()
 
     def __enter__(self) -> Serve:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + self._patience
         while time.monotonic() < deadline:
             try:
                 if httpx.get(f"{self.url[:-3]}/readyz").status_code == 200:

@@ -22,21 +22,31 @@ from vivace import models
 from vivace.engines.base import Card
 from vivace.engines.vllm import VllmEngine
 
-__all__ = ["BLOCK", "CARD", "MODEL", "SharedEngine", "Step", "needs_vllm", "new_engine"]
+__all__ = [
+    "ARGUMENTS",
+    "BLOCK",
+    "CARD",
+    "ENVIRONMENT",
+    "MODEL",
+    "SharedEngine",
+    "Step",
+    "needs_vllm",
+    "new_engine",
+]
 
 T = TypeVar("T")
 
 MODEL = Path("~/.cache/vivace/models/qwen2.5-coder-0.5b-hf").expanduser()
 CARD = Card("qwen2.5-coder-0.5b", 8192)
 BLOCK = 32
-_ARGUMENTS = {
+ARGUMENTS = {
     "dtype": "bfloat16",
     "enforce_eager": True,
     "max_num_seqs": 8,
     "block_size": BLOCK,
     "disable_log_stats": False,
 }
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "2",
     "VLLM_CPU_OMP_THREADS_BIND": "0-1",
@@ -60,8 +70,8 @@ def new_engine(**arguments: Any) -> VllmEngine:
         "vllm",
         CARD,
         str(MODEL),
-        arguments={**_ARGUMENTS, **arguments},
-        environment=_ENVIRONMENT,
+        arguments={**ARGUMENTS, **arguments},
+        environment=ENVIRONMENT,
         tool_parser="hermes",
         fim=model.fim,
     )

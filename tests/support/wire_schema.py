@@ -85,7 +85,6 @@ def _custom_events(schemas: Schemas) -> None:
 def _receipts(schemas: Schemas) -> None:
     accepted = "response.interrupt.accepted"
     interrupted = "response.output_item.interrupted"
-    failed = "response.steer.failed"
     schemas[f"Vivace:{accepted}"] = _object({"type": _const(accepted), "response_id": STRING})
     schemas[f"Vivace:{interrupted}"] = _object(
         {
@@ -96,10 +95,23 @@ def _receipts(schemas: Schemas) -> None:
             "output_index": INTEGER,
         }
     )
-    steer = _object({"previous_response_id": STRING, "input": {}})
-    schemas[f"Vivace:{failed}"] = _object(
-        {"type": _const(failed), "error": {"$ref": _ref("ErrorPayload")}, "steer": steer}
-    )
+    steer = {"previous_response_id": STRING}
+    for kind, more in {
+        "accepted": {"steer": _object({"id": STRING, **steer})},
+        "pending": {
+            "steer": _object({"id": STRING, **steer}),
+            "reason": STRING,
+            "required_input": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+        },
+        "failed": {
+            "steer": _object({**steer, "input": {}}),
+            "error": {"$ref": _ref("ErrorPayload")},
+        },
+    }.items():
+        name = f"response.steer.{kind}"
+        schemas[f"Vivace:{name}"] = _object(
+            {"type": _const(name), "sequence_number": INTEGER, **more}
+        )
 
 
 def _ref(name: str) -> str:

@@ -24,7 +24,7 @@ class Order:
 
     def problems(self, event: dict[str, Any]) -> list[str]:
         kind, number = event["type"], event.get("sequence_number")
-        if number is None:
+        if number is None or kind.startswith("response.steer."):  # receipts are no part of it
             return []
         if kind == "response.created":
             found = [] if self._next is None else ["a response began before the last one ended"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from vivace.cli.dialogue import Dialogue
 from vivace.cli.places import state_root
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
 
@@ -53,7 +54,8 @@ def ask(
 
         git diff | vivace ask "What could break here?"
 
-    Ctrl-C stops the model at once.
+    In a terminal you can talk to it while it writes: type a line and Enter, and the answer takes
+    that direction at once. Esc or Ctrl-C stops it.
     """
     body: dict[str, object] = {"input": _input(" ".join(question), files)}
     if model is not None:
@@ -65,23 +67,29 @@ def ask(
     try:
         figures = asyncio.run(_answer(url, key, body))
     except KeyboardInterrupt:
-        click.echo("\nstopped", err=True)
-        sys.exit(130)
+        figures = None
+        click.echo(err=True)
     except ClientError as error:
         if goes_on and error.code == "previous_response_not_found":
             raise ClientError(
                 "The last answer is not kept on this server any more; ask without -c."
             ) from None
         raise
+    if figures is None:
+        click.echo("stopped", err=True)
+        sys.exit(130)
     if not quiet:
         click.secho(describe(figures), err=True, dim=True)
 
 
-async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures:
+async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures | None:
+    """None when the person stopped it."""
     async with open_connection(url, key) as connection:
-        async for text in connection.turn(**body):
-            click.echo(text, nl=False)
+        dialogue = Dialogue(connection)
+        await dialogue.answer(**body)
         click.echo()
+        if dialogue.stopped:
+            return None
         _remember(url, connection)
         return connection.figures
 

@@ -1,11 +1,13 @@
-"""Which model ``vivace up`` runs, and where its file comes from."""
+"""Which model ``vivace up`` runs, on which engine, and where its weights come from."""
 
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import json
 import urllib.request
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -15,9 +17,11 @@ from vivace.download import Wanted, cache_root, hub_url
 from vivace.errors import ConfigError
 from vivace.models import Model
 
-__all__ = ["Choice", "check_memory", "choose"]
+__all__ = ["Choice", "EngineName", "check_memory", "choose", "engine_for"]
 
 _GIB = 1 << 30
+
+EngineName = Literal["llama.cpp", "vLLM"]
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -26,14 +30,28 @@ class Choice(Struct, frozen=True, kw_only=True):
     name: str
     """What clients call it."""
     path: Path
+    """A GGUF file for llama.cpp; for vLLM a folder, or a hub id that it fetches itself."""
     why: str
+    engine: EngineName = "llama.cpp"
+    gpus: int = 1
+    """How many GPUs vLLM spreads it over."""
     wanted: Wanted | None = None
     """What to download first; None for a file of the person's own."""
     model: Model | None = None
     """What we know of it, if it is in our table."""
 
 
-def choose(asked: str | None, machine: Machine) -> Choice:
+def engine_for(asked: str | None, machine: Machine) -> EngineName:
+    """vLLM where there is an NVIDIA GPU and it is installed, and for weights only it can load."""
+    if asked is not None and Path(asked).expanduser().is_dir():
+        return "vLLM"
+    if asked is not None and asked.endswith(".gguf"):
+        return "llama.cpp"
+    installed = importlib.util.find_spec("vllm") is not None
+    return "vLLM" if machine.kind == "nvidia" and installed else "llama.cpp"
+
+
+def choose(asked: str | None, machine: Machine, engine: EngineName = "llama.cpp") -> Choice:
     """By name, hub id or path; without one, what the table recommends for this machine."""
     if asked is None:
         advised = models.recommend(machine.memory, machine.kind)
@@ -43,16 +61,52 @@ def choose(asked: str | None, machine: Machine) -> Choice:
                 "know. Run a server elsewhere and name it with --url."
             )
         why = f"the fastest of use on {machine.describe()}"
+        if engine == "vLLM":
+            return _served(_largest_served(advised.fast, machine), why, machine)
         return _from_table(advised.fast, why)
     path = Path(asked).expanduser()
+    if path.is_dir():
+        known = models.find(path.name)
+        name = known.name if known is not None else path.resolve().name.lower()
+        why = "it is your folder"
+        return Choice(name=name, path=path.resolve(), why=why, engine="vLLM", model=known)
     if path.suffix == ".gguf" or path.is_file():
         return _from_path(path)
     known = models.find(asked)
     if known is not None:
-        return _from_table(known, "you asked for it")
+        why = "you asked for it"
+        return _served(known, why, machine) if engine == "vLLM" else _from_table(known, why)
     if asked.count("/") == 1:
+        if engine == "vLLM":
+            name, why = asked.split("/")[1].lower(), "you asked for it"
+            return Choice(name=name, path=Path(asked), why=why, engine="vLLM")
         return _from_hub(asked)
     raise ConfigError(_unknown(asked))
+
+
+def _served(model: Model, why: str, machine: Machine) -> Choice:
+    """On as few GPUs as hold it: each more costs every token a round of messages."""
+    room = machine.memory * models.SHARE[machine.kind] / max(1, machine.gpus)
+    needed, gpus = models.memory_needed(model, models.FAST_CONTEXT, model.served), 1
+    while gpus < machine.gpus and needed > gpus * room:
+        gpus *= 2
+    path = Path(model.served.repo)
+    return Choice(name=model.name, path=path, why=why, engine="vLLM", gpus=gpus, model=model)
+
+
+def _largest_served(advised: Model, machine: Machine) -> Model:
+    """What was advised for its GGUF file may not fit in the wider numbers vLLM loads."""
+    room = machine.memory * models.SHARE[machine.kind]
+    fitting = [
+        model
+        for model in models.MODELS
+        if model.fim is not None
+        and not model.test_only
+        and model.commercial
+        and model.parameters <= advised.parameters
+        and models.memory_needed(model, models.FAST_CONTEXT, model.served) <= room
+    ]
+    return max(fitting, key=lambda model: model.parameters, default=advised)
 
 
 def _from_table(model: Model, why: str) -> Choice:
@@ -125,7 +179,11 @@ def check_memory(choice: Choice, machine: Machine, context: int, slots: int) -> 
     """Say now what would otherwise end as a killed process in a minute."""
     if choice.model is None:
         return
-    needed = models.memory_needed(choice.model, context * slots)
+    if choice.engine == "vLLM":
+        weights, slots = choice.model.served, 1  # its answers share one cache, page by page
+    else:
+        weights = choice.model.weights
+    needed = models.memory_needed(choice.model, context * slots, weights)
     if needed <= machine.available:
         return
     smaller = [

@@ -24,6 +24,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     """Bytes of it that nothing uses now."""
     cores: int
     gpu: str | None = None
+    gpus: int = 0
 
     def describe(self) -> str:
         gigabytes = self.memory / (1 << 30)
@@ -37,8 +38,10 @@ def inspect() -> Machine:
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     gpu = _nvidia()
     if gpu is not None:
-        name, total, free = gpu
-        return Machine(kind="nvidia", memory=total, available=free, cores=cores, gpu=name)
+        name, count, total, free = gpu
+        return Machine(
+            kind="nvidia", memory=total, available=free, cores=cores, gpu=name, gpus=count
+        )
     total = _memory()
     apple = sys.platform == "darwin" and platform.machine() == "arm64"
     return Machine(
@@ -67,8 +70,8 @@ def _available(total: int) -> int:
     return total  # where the system does not say, the engine will
 
 
-def _nvidia() -> tuple[str, int, int] | None:
-    """Name, total and free memory of all NVIDIA GPUs together."""
+def _nvidia() -> tuple[str, int, int, int] | None:
+    """Name and number of all NVIDIA GPUs, and their total and free memory together."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -84,6 +87,6 @@ def _nvidia() -> tuple[str, int, int] | None:
     name = rows[0][0] if len(rows) == 1 else f"{len(rows)} x {rows[0][0]}"
     if not all(row[1].isdecimal() and row[2].isdecimal() for row in rows):
         total = _memory()  # a GPU without memory of its own shares the machine's
-        return name, total, _available(total)
-    mebibyte = 1 << 20
-    return name, sum(int(r[1]) for r in rows) * mebibyte, sum(int(r[2]) for r in rows) * mebibyte
+        return name, len(rows), total, _available(total)
+    total, free = (sum(int(row[column]) for row in rows) << 20 for column in (1, 2))
+    return name, len(rows), total, free

@@ -11,11 +11,18 @@ from pathlib import Path
 import click
 
 from vivace.cli.ask import describe
-from vivace.cli.choice import Choice, check_memory, choose
+from vivace.cli.choice import Choice, EngineName, check_memory, choose, engine_for
 from vivace.cli.machine import Machine, inspect
 from vivace.cli.places import data_root, shortened
 from vivace.client.connection import ClientError, Figures, open_connection
-from vivace.config import Config, LlamaCppConfig, ServerConfig, StoreConfig
+from vivace.config import (
+    Config,
+    EngineConfig,
+    LlamaCppConfig,
+    ServerConfig,
+    StoreConfig,
+    VllmConfig,
+)
 from vivace.download import bring, progress_line
 from vivace.errors import ConfigError
 from vivace.gateway.app import accelerators, serve
@@ -30,8 +37,13 @@ _PROBE = "Write a Python function that returns the n-th Fibonacci number."
     "--model",
     "-m",
     metavar="NAME",
-    help="A model's name, a hub id (owner/name), or the path of a GGUF file. Default: chosen for "
-    "this machine.",
+    help="A model's name, a hub id (owner/name), the path of a GGUF file, or for vLLM of a folder. "
+    "Default: chosen for this machine.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["llama.cpp", "vLLM"], case_sensitive=False),
+    help="Default: vLLM with an NVIDIA GPU and vivace[vllm] installed, else llama.cpp.",
 )
 @click.option(
     "--port",
@@ -48,25 +60,32 @@ _PROBE = "Write a Python function that returns the n-th Fibonacci number."
     help="Tokens per answer.",
 )
 @click.option(
-    "--slots", type=click.IntRange(1, 64), default=2, show_default=True, help="Answers at once."
+    "--slots", type=click.IntRange(1, 1024), help="Answers at once. Default: 2, on vLLM 64."
 )
-def up(model: str | None, port: int, context: int, slots: int) -> None:
+def up(
+    model: str | None, engine: EngineName | None, port: int, context: int, slots: int | None
+) -> None:
     """Run a coding model on this machine.
 
-    Chooses a model that fits, downloads it once, starts llama.cpp and serves it on this machine
-    only. It says what it chose and why, how fast it is, and what to type next. Ctrl-C ends it.
+    Chooses a model that fits and the engine for it, downloads it once, and serves it on this
+    machine only. It says what it chose and why, how fast it is, and what to type next. Ctrl-C ends
+    it.
     """
     began = time.perf_counter()
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     machine = inspect()
-    choice = choose(model, machine)
+    choice = choose(model, machine, engine or engine_for(model, machine))
+    slots = slots or (64 if choice.engine == "vLLM" else 2)
     _say("machine", machine.describe())
     _say("model", f"{choice.name}: {choice.why}")
     check_memory(choice, machine, context, slots)
     _check_port(port)
-    _warn_of_idle_gpu(machine)
-    _fetch(choice)
-    _say("engine", "starting llama.cpp")
+    if choice.engine == "llama.cpp":
+        _warn_of_idle_gpu(machine)
+        _fetch(choice)
+        _say("engine", "starting llama.cpp")
+    else:
+        _say("engine", "starting vLLM; loading takes a minute, and the first time it downloads")
     config = _config(choice, port, context, slots)
     url = f"http://127.0.0.1:{port}/v1"
 
@@ -95,15 +114,20 @@ def _check_port(port: int) -> None:
 def _config(choice: Choice, port: int, context: int, slots: int) -> Config:
     folder = data_root()
     folder.mkdir(parents=True, exist_ok=True)
-    engine = LlamaCppConfig(
-        name="llama.cpp", model=choice.name, path=str(choice.path), context=context, slots=slots
-    )
     return Config(
         version=1,
-        engines=(engine,),
+        engines=(_engine(choice, context, slots),),
         server=ServerConfig(port=port),
         store=StoreConfig(path=str(folder / "turns.db")),
     )
+
+
+def _engine(choice: Choice, context: int, slots: int) -> EngineConfig:
+    name, path = choice.name, str(choice.path)
+    if choice.engine == "llama.cpp":
+        return LlamaCppConfig(name="llama.cpp", model=name, path=path, context=context, slots=slots)
+    arguments = {"max_num_seqs": slots, "tensor_parallel_size": choice.gpus}
+    return VllmConfig(name="vLLM", model=name, path=path, context=context, arguments=arguments)
 
 
 def _say(what: str, text: str) -> None:

@@ -6,7 +6,7 @@ Needs only a Responses endpoint: Vivace's, or any other that speaks its WebSocke
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,26 +55,114 @@ class Figures(Struct):
         return (self.tokens - 1) / (self.last - self.first)
 
 
+class _Steers:
+    """What was said in the middle of an answer and has not come to its end yet."""
+
+    def __init__(self) -> None:
+        self.unanswered = 0
+        self.accepted = 0
+        self.late: list[Any] = []
+        """Inputs that came when the answer was over."""
+
+    @property
+    def settled(self) -> bool:
+        return not self.unanswered and not self.accepted
+
+    def note(self, event: Event) -> None:
+        match event["type"]:
+            case "response.steer.accepted":
+                self.unanswered -= 1
+                self.accepted += 1
+            case "response.steer.pending":
+                self.accepted -= 1
+            case "response.steer.failed":
+                self._failed(event["steer"], event["error"])
+
+    def _failed(self, steer: Event, error: Event) -> None:
+        if "id" in steer:
+            self.accepted -= 1
+        else:
+            self.unanswered -= 1
+        if error["code"] == "response_already_completed":
+            self.late.append(steer["input"])
+        elif error["code"] != "response_not_active":  # we have interrupted it ourselves
+            raise ClientError(error["message"], error["code"])
+
+
 class Connection:
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
         self.figures = Figures(time.perf_counter())
         self.response: Event | None = None
         """The newest state of the running turn's response."""
+        self.redirects = 0
+        """How often the running turn has taken another direction."""
+        self._steers = _Steers()
 
     async def turn(self, **body: Any) -> AsyncGenerator[str, None]:
-        """Ask, and yield the answer's text as it comes. Figures and response fill on the way."""
+        """Ask, and yield the answer's text as it comes. Figures and response fill on the way.
+
+        Meanwhile ``steer`` and ``interrupt`` may be called; what follows a steer is yielded too.
+        """
         self.figures = Figures(time.perf_counter())
         self.response = None
+        self.redirects = 0
+        self._steers = steers = _Steers()
         await self._send({"type": "response.create", **body})
-        async for event in self._events():
+        ended = False
+        while not (ended and steers.settled):
+            event = await self._next()
             self.response = event.get("response", self.response)
-            if event["type"] == "response.output_text.delta":
-                now = time.perf_counter()
-                self.figures.first = self.figures.first or now
-                self.figures.last = now
+            kind = event["type"]
+            if kind == "response.output_text.delta":
+                self._clock()
                 yield event["delta"]
+            elif kind == "response.created":
+                if ended:
+                    self._redirected()
+                ended = False
+            elif kind in _TERMINAL:
+                ended = True
+            else:
+                steers.note(event)
+            if ended and steers.late and steers.settled:
+                await self._say_late(body)
         self._finish()
+
+    def steer(self, text: str) -> Coroutine[Any, Any, None]:
+        """Say this in the middle of the answer; it takes the new direction at once.
+
+        Counts from the call on, not from the sending: an answer that ends in between goes on.
+        """
+        self._steers.unanswered += 1
+        return self._send(
+            {"type": "response.steer", "previous_response_id": self._id(), "input": text}
+        )
+
+    async def interrupt(self) -> None:
+        """Stop the answer."""
+        await self._send({"type": "response.interrupt", "response_id": self._id()})
+
+    def _id(self) -> str:
+        return str((self.response or {}).get("id", ""))
+
+    def _clock(self) -> None:
+        now = time.perf_counter()
+        self.figures.first = self.figures.first or now
+        self.figures.last = now
+
+    def _redirected(self) -> None:
+        self._steers.accepted = 0
+        self.redirects += 1
+        self.figures.first = None
+
+    async def _say_late(self, body: Event) -> None:
+        """The answer was over when our words arrived: they are the next thing to say."""
+        said = [{"role": "user", "content": text} for text in self._steers.late]
+        self._steers.late = []
+        self._steers.accepted = 1
+        after = {"input": said, "previous_response_id": self._id()}
+        await self._send({"type": "response.create", **body, **after})
 
     def _finish(self) -> None:
         response = self.response or {}
@@ -82,19 +170,15 @@ class Connection:
         if response.get("error"):
             raise ClientError(response["error"]["message"], response["error"]["code"])
 
-    async def _events(self) -> AsyncIterator[Event]:
-        """Events up to the end of the turn."""
-        while True:
-            try:
-                event: Event = msgspec.json.decode(await self._socket.recv())
-            except ConnectionClosed as closed:
-                reason = closed.rcvd.reason if closed.rcvd else ""
-                raise ClientError(f"The server closed the connection. {reason}".strip()) from None
-            if event["type"] == "error":
-                raise ClientError(event["error"]["message"], event["error"].get("code"))
-            yield event
-            if event["type"] in _TERMINAL:
-                return
+    async def _next(self) -> Event:
+        try:
+            event: Event = msgspec.json.decode(await self._socket.recv())
+        except ConnectionClosed as closed:
+            reason = closed.rcvd.reason if closed.rcvd else ""
+            raise ClientError(f"The server closed the connection. {reason}".strip()) from None
+        if event["type"] == "error":
+            raise ClientError(event["error"]["message"], event["error"].get("code"))
+        return event
 
     async def _send(self, event: Event) -> None:
         try:

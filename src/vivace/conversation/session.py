@@ -10,41 +10,67 @@ session with one turn.
                                    │          │         └────► refuse()
                                    │          └─ unknown ────► error frame
                                    └─ parent in memory: straight to Start
+
+    receive(steer) ─► Stop, accepted ─► settle() ─► successor: Start ─► its created commits
+                                           ├─ calls are open ─► pending: the next create takes it
+                                           └─ no successor ───► failed, with the input
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vivace.conversation.chain import Link, check_input, past_items
+from vivace.conversation.steering import Accepted, Desk, SteerCode, open_calls, successor_of
 from vivace.errors import InvalidRequest, NotFound, RequestError, TooManyRequests
-from vivace.protocol.codec import error_frame, error_payload
-from vivace.protocol.events import Event, InterruptAccepted, SteerFailed, SteerReceipt
+from vivace.protocol.codec import decode_steer_input, error_frame
+from vivace.protocol.events import Event, InterruptAccepted
 from vivace.protocol.items import Item, NewId, admit
 from vivace.protocol.requests import ClientEvent, CreateResponse, Interrupt, Steer
 
 __all__ = ["Decision", "Fetch", "Limits", "Say", "Session", "Start", "Stop", "StopHow", "Ticket"]
 
 _LANE = re.compile(r"[A-Za-z0-9_.\-]{1,256}")
-StopHow = Literal["interrupt", "cancel", "disconnect"]
+StopHow = Literal["interrupt", "cancel", "disconnect", "steer"]
 
 
 class Limits(Struct, frozen=True):
     in_flight: int = 16
     lanes: int = 32
     waiting: int = 256
+    steers: int = 16
 
 
 class Ticket:
     """One asked-for turn on its way through the session."""
 
-    __slots__ = ("id", "input", "lane", "parent", "past", "request", "running")
+    __slots__ = (
+        "carried",
+        "id",
+        "input",
+        "lane",
+        "line",
+        "parent",
+        "past",
+        "request",
+        "running",
+        "steers",
+        "successor_id",
+        "withdrawn",
+    )
 
-    def __init__(self, response_id: str, lane: str | None, request: CreateResponse) -> None:
+    def __init__(
+        self,
+        response_id: str,
+        lane: str | None,
+        request: CreateResponse,
+        line: frozenset[str] = frozenset(),
+    ) -> None:
         self.id = response_id
         self.lane = lane
         self.request = request
@@ -52,6 +78,18 @@ class Ticket:
         self.past: list[Item] = []
         self.input: tuple[Item, ...] = ()
         self.running = False
+        self.line = line
+        """Steered responses that this one succeeds: who steers or interrupts those means this."""
+        self.carried: list[Accepted] = []
+        """Steers that this turn applies."""
+        self.steers: list[Accepted] = []
+        """Steers that wait for its end."""
+        self.successor_id: str | None = None
+        self.withdrawn = False
+        """Interrupted or cancelled: nothing follows it by itself."""
+
+    def answers_to(self, response_id: str) -> bool:
+        return response_id == self.id or response_id in self.line
 
 
 class Say(Struct, frozen=True):
@@ -74,27 +112,37 @@ class Start(Struct, frozen=True):
 
 
 class Stop(Struct, frozen=True):
-    """End this running turn at the next token; it still settles."""
+    """End this running turn at the next token, or behind its open item; it still settles.
+
+    The receipt is for the client, and goes out when the engine has been told.
+    """
 
     ticket: Ticket
     how: StopHow
+    receipt: Event | None = None
+    at_item_end: bool = False
 
 
 Decision = Say | Fetch | Start | Stop
 
 
 class _Lane:
-    __slots__ = ("active", "latest")
+    __slots__ = ("active", "latest", "pending")
 
     def __init__(self) -> None:
         self.active: Ticket | None = None
         self.latest: Link | None = None
+        self.pending: list[Accepted] = []
+        """Steers of ``latest`` that wait for the outputs of its calls."""
 
 
 class Session:
-    def __init__(self, new_id: NewId, limits: Limits | None = None) -> None:
+    def __init__(self, new_id: NewId, limits: Limits | None = None, *, once: bool = False) -> None:
+        """``once``: for one request only, so that nothing can wait here for the next."""
         self._new_id = new_id
         self._limits = limits or Limits()
+        self._once = once
+        self._desk = Desk()
         self._lanes: dict[str | None, _Lane] = {None: _Lane()}
         self._waiting: list[Ticket] = []
         self._in_flight = 0
@@ -146,25 +194,81 @@ class Session:
         return None
 
     def _interrupt(self, event: Interrupt) -> list[Decision]:
+        ticket = self._heir_of(event.response_id)
+        if ticket is None:
+            error = NotFound(
+                f"Response '{event.response_id}' is not running on this connection.",
+                code="response_not_found",
+                param="response_id",
+            )
+            return [Say(error_frame(error))]
+        ticket.withdrawn = True
+        return [Stop(ticket, "interrupt", InterruptAccepted(response_id=ticket.id))]
+
+    def _heir_of(self, response_id: str) -> Ticket | None:
+        """The turn that runs under this id, or as the successor of it."""
         for lane in self._lanes.values():
             ticket = lane.active
-            if ticket is not None and ticket.running and ticket.id == event.response_id:
-                accepted = InterruptAccepted(response_id=ticket.id)
-                return [Stop(ticket, "interrupt"), Say(accepted)]
-        error = NotFound(
-            f"Response '{event.response_id}' is not running on this connection.",
-            code="response_not_found",
-            param="response_id",
-        )
-        return [Say(error_frame(error))]
+            if ticket is not None and ticket.running and ticket.answers_to(response_id):
+                return ticket
+        return None
 
     def _steer(self, event: Steer) -> list[Decision]:
-        error = InvalidRequest(
-            "This server does not steer yet; interrupt the response and create another.",
-            code="steering_not_supported",
-        )
-        receipt = SteerReceipt(previous_response_id=event.previous_response_id, input=event.input)
-        return [Say(SteerFailed(error=error_payload(error), steer=receipt))]
+        heir = self._heir_of(event.previous_response_id)
+        if heir is not None:
+            return self._steer_turn(heir, event)
+        for name, lane in self._lanes.items():
+            if lane.latest is not None and lane.latest.id == event.previous_response_id:
+                return self._steer_ended(name, lane, lane.latest, event)
+        problem = f"Response '{event.previous_response_id}' is not on this connection."
+        return [self._hand_back(event, None, "response_not_found", problem)]
+
+    def _steer_turn(self, ticket: Ticket, event: Steer) -> list[Decision]:
+        if ticket.withdrawn:
+            problem = "The response is being interrupted."
+            return [self._hand_back(event, ticket.lane, "response_not_active", problem)]
+        if ticket.request.fill is not None:
+            problem = "A completion of plain text cannot be steered."
+            return [self._hand_back(event, ticket.lane, "steering_not_supported", problem)]
+        steer = self._accept(event, ticket.lane, ticket.steers)
+        if isinstance(steer, Say):
+            return [steer]
+        ticket.steers.append(steer)
+        ticket.successor_id = ticket.successor_id or self._new_id("resp")
+        receipt = self._desk.accepted(steer, ticket.lane)
+        return [Stop(ticket, "steer", receipt, event.when == "item_end")]
+
+    def _steer_ended(
+        self, name: str | None, lane: _Lane, latest: Link, event: Steer
+    ) -> list[Decision]:
+        """It has ended; its steer can wait with it for the outputs of its calls."""
+        calls = open_calls(latest)
+        if not calls or self._once or lane.active is not None:
+            problem = "The response has ended; send this as the input of a new one."
+            return [self._hand_back(event, name, "response_already_completed", problem)]
+        steer = self._accept(event, name, lane.pending)
+        if isinstance(steer, Say):
+            return [steer]
+        lane.pending.append(steer)
+        return [
+            Say(self._desk.accepted(steer, name)),
+            Say(self._desk.pending(steer, name, calls)),
+        ]
+
+    def _accept(self, event: Steer, lane: str | None, queue: Sequence[Accepted]) -> Accepted | Say:
+        if len(queue) >= self._limits.steers:
+            problem = f"{self._limits.steers} steers are waiting for this response already."
+            return self._hand_back(event, lane, "too_many_pending_steers", problem)
+        try:
+            items = decode_steer_input(event.input)
+        except RequestError as error:
+            return self._hand_back(event, lane, "invalid_input", error.message)
+        return Accepted(self._new_id("steer"), event.previous_response_id, event.input, items)
+
+    def _hand_back(
+        self, steer: Steer | Accepted, lane: str | None, code: SteerCode, problem: str
+    ) -> Say:
+        return Say(self._desk.failed(steer, lane, code, problem))
 
     # -- what became of a ticket ------------------------------------------------------------------
 
@@ -182,7 +286,11 @@ class Session:
         """The turn could not begin; the client learns why, and the lane goes on."""
         if not self._is_active(ticket):
             return []
-        return [self._turn_away(ticket, error), *self._advance()]
+        return [*self._turn_away(ticket, error), *self._advance()]
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """The turn is being cancelled from elsewhere: its steers go back to the client."""
+        ticket.withdrawn = True
 
     def settle(self, ticket: Ticket, link: Link | None) -> list[Decision]:
         """The turn ended. ``link`` is what the lane remembers; None when it failed."""
@@ -192,7 +300,33 @@ class Session:
             self._forget_parent(ticket)
         else:
             self._lanes[ticket.lane].latest = link
-        return self._release(ticket)
+        follow = self._follow(ticket, link) if ticket.steers and not self._closed else []
+        return [*follow, *self._release(ticket)]
+
+    def _follow(self, ticket: Ticket, link: Link | None) -> list[Decision]:
+        """What becomes of the steers that waited for this turn's end."""
+        steers, ticket.steers = ticket.steers, []
+        if link is None or ticket.withdrawn:
+            code: SteerCode = "successor_creation_failed" if link is None else "response_not_active"
+            problem = "The response failed." if link is None else "The response was interrupted."
+            return [self._hand_back(steer, ticket.lane, code, problem) for steer in steers]
+        calls = open_calls(link)
+        if not calls:
+            successor = Ticket(
+                ticket.successor_id or self._new_id("resp"),
+                ticket.lane,
+                successor_of(ticket.request, link.id, steers),
+                ticket.line | {ticket.id},
+            )
+            successor.carried = steers
+            self._waiting.insert(0, successor)  # it gets the slot that is just becoming free
+            return []
+        if self._once:
+            problem = "The response waits for the outputs of its calls; send this with them."
+            code = "successor_creation_failed"
+            return [self._hand_back(steer, ticket.lane, code, problem) for steer in steers]
+        self._lanes[ticket.lane].pending = steers
+        return [Say(self._desk.pending(steer, ticket.lane, calls)) for steer in steers]
 
     def forget(self, response_id: str) -> None:
         """A turn was deleted: nothing that came after it is continued from memory either."""
@@ -223,10 +357,16 @@ class Session:
         self._lanes[ticket.lane].active = None
         self._in_flight -= 1
 
-    def _turn_away(self, ticket: Ticket, error: RequestError) -> Say:
+    def _turn_away(self, ticket: Ticket, error: RequestError) -> list[Decision]:
         self._forget_parent(ticket)
         self._free(ticket)
-        return Say(error_frame(error, ticket.lane))
+        said: list[Decision] = []
+        if not ticket.line:  # nobody asked for a successor but by its steers
+            said.append(Say(error_frame(error, ticket.lane)))
+        for steer in (*ticket.carried, *ticket.steers):
+            code: SteerCode = "successor_creation_failed"
+            said.append(self._hand_back(steer, ticket.lane, code, error.message))
+        return said
 
     def _forget_parent(self, ticket: Ticket) -> None:
         """A failed turn evicts its parent from its own lane; a failed fork harms no other lane."""
@@ -262,6 +402,7 @@ class Session:
     def _begin(self, ticket: Ticket, parent: Link | None) -> list[Decision]:
         ticket.parent = parent
         ticket.past = past_items(parent)
+        returned = self._take_pending(ticket)
         try:
             fresh = check_input(ticket.request.items, ticket.past)
             if not (fresh or ticket.past or ticket.request.fill) and ticket.request.generates:
@@ -271,10 +412,26 @@ class Session:
                     param="input",
                 )
         except RequestError as error:
-            return [self._turn_away(ticket, error)]
+            return [*returned, *self._turn_away(ticket, error)]
         ticket.input = tuple(_admit_all(fresh, self._new_id))
         ticket.running = True
-        return [Start(ticket)]
+        return [*returned, Start(ticket)]
+
+    def _take_pending(self, ticket: Ticket) -> list[Decision]:
+        """Steers that waited for this turn stand before its input; for another, they go back."""
+        lane = self._lanes[ticket.lane]
+        pending, lane.pending = lane.pending, []
+        if not pending:
+            return []
+        continued = ticket.parent.id if ticket.parent else None
+        if lane.latest is None or lane.latest.id != continued or ticket.request.fill:
+            problem = "The conversation went on from another response."
+            code: SteerCode = "response_not_active"
+            return [self._hand_back(steer, ticket.lane, code, problem) for steer in pending]
+        ticket.carried = pending
+        steered = (item for steer in pending for item in steer.items)
+        ticket.request = replace(ticket.request, items=(*steered, *ticket.request.items))
+        return []
 
 
 def _admit_all(items: Iterable[Item], new_id: NewId) -> Iterable[Item]:

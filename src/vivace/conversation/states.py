@@ -3,7 +3,7 @@
 ::
 
     queued ──► in_progress ──► completed    the engine said it was done
-       │            ├────────► incomplete   length limit, interrupt
+       │            ├────────► incomplete   length limit, interrupt, steer
        │            ├────────► cancelled    cancel request; also an incomplete event on the wire
        └────────────┴────────► failed       the engine failed
 

@@ -94,6 +94,7 @@ class Turn:
         self._numbering = Numbering(stream_id or UNSET)
         self._output: list[Item] = []
         self._open: OpenItem | None = None
+        self._ends_with_item = False
 
     # -- what others ask --------------------------------------------------------------------------
 
@@ -130,6 +131,8 @@ class Turn:
             if type(delta) not in OPENS:
                 return []  # text for a call that was never opened
             events = self._close("completed")
+            if self._ends_with_item:
+                return events + self._end("incomplete", now, incomplete="steered")
             self._open = self._new_item(delta)
             events += self._open.opened()
         if not isinstance(delta, CallOpened):
@@ -144,22 +147,37 @@ class Turn:
             )
         return self._close("completed") + self._end("completed", now, usage=usage)
 
-    def interrupt(self, now: int, tokens: Tokens | None = None) -> list[ResponseEvent]:
+    def interrupt(self, now: int) -> list[ResponseEvent]:
         """End it now and drop the item in the making."""
-        events: list[ResponseEvent] = []
-        if self._status == "in_progress" and self._open is not None:
-            interrupted = self._open
-            self._open = None
-            events.append(
-                OutputItemInterrupted(
-                    **self._numbering.stamp(),
-                    response_id=self.id,
-                    item_id=interrupted.id,
-                    output_index=interrupted.index,
-                )
+        return self._drop_open() + self._end("incomplete", now, incomplete="interrupted")
+
+    def steer(self, now: int) -> list[ResponseEvent]:
+        """End it now; text in the making stays as far as it came, for the model to go on from.
+
+        Half a call means nothing to anyone and is dropped.
+        """
+        call = self._open is not None and self._open.kind == "call"
+        events = self._drop_open() if call else self._close("incomplete")
+        return events + self._end("incomplete", now, incomplete="steered")
+
+    def steer_with_item(self) -> bool:
+        """End it when the open item is done; False when none is open."""
+        if self._open is not None:
+            self._ends_with_item = True
+        return self._open is not None
+
+    def _drop_open(self) -> list[ResponseEvent]:
+        dropped, self._open = self._open, None
+        if self._status != "in_progress" or dropped is None:
+            return []
+        return [
+            OutputItemInterrupted(
+                **self._numbering.stamp(),
+                response_id=self.id,
+                item_id=dropped.id,
+                output_index=dropped.index,
             )
-        usage = usage_of(tokens) if tokens else None
-        return events + self._end("incomplete", now, usage=usage, incomplete="interrupted")
+        ]
 
     def cancel(self, now: int) -> list[ResponseEvent]:
         events = self._close("incomplete") if self._status == "in_progress" else []

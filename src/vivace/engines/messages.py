@@ -46,7 +46,22 @@ def chat_messages(chat: Chat, forms: ToolForms) -> list[dict[str, Any]]:
             message = _message(item)
             if message is not None:
                 messages.append(message)
-    return messages
+    return _outputs_first(messages)
+
+
+def _outputs_first(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Templates want a tool's output right behind its call, even if a user spoke in between."""
+    sorted_out: list[dict[str, Any]] = []
+    said: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "tool":
+            sorted_out.append(message)
+        elif message["role"] == "assistant":
+            sorted_out += [*said, message]
+            said = []
+        else:
+            said.append(message)
+    return sorted_out + said
 
 
 def _assistant(messages: list[dict[str, Any]]) -> dict[str, Any]:

@@ -85,17 +85,29 @@ def _grows(template: Template, past: Messages, new: Messages, tools: list[dict[s
     if not after.startswith(before):
         return False
     added = after[len(before) :]
-    alone = _new_part(template, new)
+    alone = _NewParts(template)(new)
     return alone == added and template.encode(before) + template.encode(added) == template.encode(
         after
     )
 
 
-def _new_part(template: Template, new: Messages) -> str:
+class _NewParts:
     """Only the new messages, as they are rendered after an assistant's turn."""
-    past = [*_STAGE, _CALLED if new[0]["role"] == "tool" else _SAID]
-    before = template.render(past, [], opens=False)
-    return template.render([*past, *new], [], opens=True)[len(before) :]
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+        self._pasts: dict[bool, tuple[list[dict[str, Any]], int]] = {}
+
+    def __call__(self, new: Messages) -> str:
+        past, length = self._past(after_call=new[0]["role"] == "tool")
+        return self._template.render([*past, *new], [], opens=True)[length:]
+
+    def _past(self, *, after_call: bool) -> tuple[list[dict[str, Any]], int]:
+        if after_call not in self._pasts:
+            past = [*_STAGE, _CALLED if after_call else _SAID]
+            length = len(self._template.render(past, [], opens=False))
+            self._pasts[after_call] = past, length
+        return self._pasts[after_call]
 
 
 def _closing(template: Template) -> list[int]:
@@ -133,6 +145,7 @@ class ChainBook:
     def __init__(self, template: Template, growth: Growth, capacity: int = 8_000_000) -> None:
         self.growth = growth
         self._template = template
+        self._new_part = _NewParts(template)
         self._capacity = capacity
         self._chains: OrderedDict[str, _Chain] = OrderedDict()
         self._held = 0
@@ -147,7 +160,7 @@ class ChainBook:
             return self._described(self._template.encode(text), key, chat.items)
         assert parent is not None
         messages = chat_messages(Chat(items=new), forms)
-        added = self._template.encode(_new_part(self._template, messages))
+        added = self._template.encode(self._new_part(messages))
         ids = self._chains[parent].ids.tolist() + added
         return self._described(ids, key, chat.items, continued=True)
 

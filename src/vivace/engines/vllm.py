@@ -31,7 +31,7 @@ from vivace.engines.tool_forms import ToolForms
 from vivace.errors import ConfigError, EngineDied, EngineError
 from vivace.models import Fim
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
-from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat
+from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat
 
 __all__ = ["WRITTEN_FOR", "VllmEngine"]
 
@@ -71,6 +71,8 @@ class VllmEngine:
         self._fim = fim
         self._engine: Any = None
         self._book: ChainBook | None = None
+        self._defaults: dict[str, Any] = {}
+        """How the model wants to be sampled; vLLM reads that from disk whenever it is asked."""
         self._watching: asyncio.Task[None] | None = None
 
     # -- life -------------------------------------------------------------------------------------
@@ -99,6 +101,8 @@ class VllmEngine:
     async def _launch(self) -> None:
         # Loading takes a minute; the gateway must answer /healthz and signals meanwhile.
         self._engine = await asyncio.to_thread(self._load)
+        self._defaults = self._engine.model_config.get_diff_sampling_param()
+        self._defaults.pop("max_tokens", None)
         template = _HubTemplate(self._engine.renderer.tokenizer)
         growth = classify(template)
         if growth != "append_only":
@@ -124,9 +128,15 @@ class VllmEngine:
             defaults = {"disable_log_stats": True, "enable_prefix_caching": True}
             try:
                 arguments = AsyncEngineArgs(model=self._model, **{**defaults, **self._arguments})
-                return AsyncLLM.from_engine_args(arguments)
-            except TypeError as error:
-                raise ConfigError(f"vLLM does not take these arguments: {error}.") from error
+                config = arguments.create_engine_config()
+            except (TypeError, ValueError, OSError) as error:
+                raise ConfigError(f"vLLM does not take these settings: {error}.") from error
+            try:
+                return AsyncLLM.from_vllm_config(
+                    config,
+                    enable_log_requests=arguments.enable_log_requests,
+                    disable_log_stats=arguments.disable_log_stats,
+                )
             except Exception as error:
                 raise EngineDied(f"vLLM could not start: {error}") from error
 
@@ -170,7 +180,7 @@ class VllmEngine:
         assert book is not None
         if isinstance(work.prompt, Chat):
             forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
-            prompt = book.prompt(work.prompt, forms, work.parent_id, work.owner)
+            prompt = self._prompt(work, work.prompt, forms, book)
         else:
             forms = ToolForms(Chat(items=()).toolbox)
             prompt = Prompt(self._encode(work.prompt), "", 0, None)
@@ -198,10 +208,20 @@ class VllmEngine:
         )
         yield Finished("length" if last.outputs[0].finish_reason == "length" else "stop", tokens)
 
+    def _prompt(self, work: Work, chat: Chat, forms: ToolForms, book: ChainBook) -> Prompt:
+        from jinja2 import TemplateError
+
+        try:
+            return book.prompt(chat, forms, work.parent_id, work.owner)
+        except TemplateError as error:
+            raise EngineError(
+                f"The model's chat template does not take this conversation: {error}"
+            ) from error
+
     async def _stream(
         self, work: Work, prompt: Prompt, reading: _Reading
     ) -> AsyncGenerator[Any, None]:
-        from vllm.exceptions import VLLMClientError
+        from vllm.exceptions import VLLMError
         from vllm.inputs import TokensPrompt
         from vllm.v1.engine.exceptions import EngineDeadError
 
@@ -217,7 +237,7 @@ class VllmEngine:
                     yield output
         except EngineDeadError as error:
             raise EngineDied(f"{self.name} died in the middle of its answer.") from error
-        except (ValueError, VLLMClientError) as error:
+        except (ValueError, VLLMError) as error:
             raise EngineError(f"{self.name} refused the request: {error}") from error
 
     def _encode(self, fill: Fill) -> list[int]:
@@ -326,10 +346,8 @@ def _settings(engine: VllmEngine, work: Work, limit: int) -> dict[str, Any]:
         "frequency_penalty": asked.frequency_penalty,
         "seed": asked.seed,
     }
-    defaults = engine._engine.model_config.get_diff_sampling_param()  # noqa: SLF001
-    defaults.pop("max_tokens", None)
     given = {name: value for name, value in wanted.items() if value is not None}
-    return {**defaults, **given, "max_tokens": limit}
+    return {**engine._defaults, **given, "max_tokens": limit}  # noqa: SLF001
 
 
 class _PlainReading(_Reading):
@@ -380,6 +398,7 @@ class _ParsedReading(_Reading):
             messages=[{"role": "user", "content": ""}],  # the parser looks at tools only
             tools=tools or None,
             tool_choice=forms.mode if tools else None,
+            response_format=_response_format(work.prompt.format) if forms.mode == "auto" else None,
             stop=list(work.sampling.stop),
             **{k: v for k, v in _settings(engine, work, limit).items() if k != "max_tokens"},
         )
@@ -396,6 +415,7 @@ class _ParsedReading(_Reading):
         self.sampling = self._request.to_sampling_params(limit, {})
         self.sampling.output_kind = RequestOutputKind.DELTA
         self._reader = ChunkReader(forms)
+        self._parallel = work.prompt.parallel_tool_calls
 
     def read(self, output: Any) -> Iterator[Delta]:
         piece = output.outputs[0]
@@ -408,12 +428,19 @@ class _ParsedReading(_Reading):
             finished=output.finished,
         )
         if delta is not None:
-            yield from self._reader.read(_message_delta(delta))
+            yield from self._reader.read(_message_delta(delta, parallel=self._parallel))
         if output.finished:
             yield from self._reader.rest()
 
 
-def _message_delta(delta: Any) -> MessageDelta:
+def _response_format(form: TextFormat) -> dict[str, Any] | None:
+    if isinstance(form, JsonSchemaFormat):
+        schema = {"name": form.name, "schema": form.schema or {}}
+        return {"type": "json_schema", "json_schema": schema}
+    return {"type": "json_object"} if isinstance(form, JsonObjectFormat) else None
+
+
+def _message_delta(delta: Any, *, parallel: bool) -> MessageDelta:
     calls = [
         CallDelta(
             call.index,
@@ -421,5 +448,6 @@ def _message_delta(delta: Any) -> MessageDelta:
             FunctionDelta(call.function.name, call.function.arguments) if call.function else None,
         )
         for call in delta.tool_calls or ()
+        if parallel or not call.index
     ]
     return MessageDelta(delta.content, getattr(delta, "reasoning", None), None, calls)

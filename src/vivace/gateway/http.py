@@ -20,11 +20,18 @@ from vivace.errors import (
     TooLarge,
     Unavailable,
 )
-from vivace.gateway.archive import Record
+from vivace.gateway.archive import Archive, Record
 from vivace.gateway.front import error_body, error_headers
 from vivace.gateway.runner import Runner
 from vivace.protocol.codec import SSE_DONE, encode, sse
-from vivace.protocol.events import ErrorFrame, Event, Response, ResponseEvent
+from vivace.protocol.events import (
+    ErrorFrame,
+    Event,
+    Response,
+    ResponseCreated,
+    ResponseEvent,
+    SteerFailed,
+)
 from vivace.protocol.requests import CreateResponse
 
 __all__ = [
@@ -131,10 +138,14 @@ class Collector:
 
 
 class Recorder:
-    """For a client that will come back: events go on record, whether anyone reads them or not."""
+    """For a client that will come back: events go on record, whether anyone reads them or not.
 
-    def __init__(self, record: Record) -> None:
-        self.record = record
+    A response that is steered has a successor, which gets a record of its own.
+    """
+
+    def __init__(self, archive: Archive, owner: str) -> None:
+        self._archive = archive
+        self.record = Record(owner)
         self.begun = asyncio.Event()
         self.error: ErrorFrame | None = None
 
@@ -143,12 +154,23 @@ class Recorder:
             if isinstance(event, ErrorFrame):
                 self.error = event
             elif isinstance(event, ResponseEvent):
+                if isinstance(event, ResponseCreated):
+                    self._begin(event.response.id)
                 self.record.response = getattr(event, "response", self.record.response)
                 self.record.add(_framed(event))
         self.begun.set()
 
+    def _begin(self, response_id: str) -> None:
+        if self.record.response is not None:
+            self.record.end()
+            self.record = Record(self.record.owner)
+        self._archive.keep_record(response_id, self.record)
 
-def _framed(event: ResponseEvent) -> bytes:
+    def end(self) -> None:
+        self.record.end()
+
+
+def _framed(event: ResponseEvent | SteerFailed) -> bytes:
     return sse(str(event.__struct_config__.tag), encode(event))
 
 
@@ -213,6 +235,10 @@ class EventStream(HttpResponse):
                     await self._begin()
                     body = {"type": "http.response.body", "body": framed, "more_body": True}
                     await self._put(body)
+            elif isinstance(event, SteerFailed) and self._frame is _framed:
+                await self._put(
+                    {"type": "http.response.body", "body": _framed(event), "more_body": True}
+                )
             elif isinstance(event, ErrorFrame):
                 error = self._explain(raised(event))
                 await problem(error, self._request)(

@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from vivace.conversation import compaction
 from vivace.errors import InvalidRequest, NotFound
-from vivace.gateway.archive import Record
 from vivace.gateway.http import (
     EventStream,
     Handler,
@@ -26,11 +25,11 @@ from vivace.gateway.http import (
     whole_number,
 )
 from vivace.gateway.ids import new_id, now
-from vivace.gateway.runner import Runner
-from vivace.protocol.codec import decode_compact, decode_create
-from vivace.protocol.events import Compacted
+from vivace.gateway.runner import Runner, Told
+from vivace.protocol.codec import decode_compact, decode_create, decode_steer
+from vivace.protocol.events import Compacted, SteerFailed
 from vivace.protocol.items import Message, text_of
-from vivace.protocol.requests import CreateBody, CreateResponse
+from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
 
 __all__ = ["ResponsesApi"]
 
@@ -52,6 +51,8 @@ class ResponsesApi:
             route(one, "GET", self.retrieve),
             route(one, "DELETE", self.delete),
             route(f"{one}/cancel", "POST", self.cancel),
+            route(f"{one}/steer", "POST", self.steer),
+            route(f"{one}/interrupt", "POST", self.interrupt),
             route(f"{one}/input_items", "GET", self.input_items),
         ]
 
@@ -69,13 +70,13 @@ class ResponsesApi:
                 "A background response must be stored, or nobody could fetch it.", param="store"
             )
         state = request.state
-        recorder = Recorder(Record(state.owner))
+        recorder = Recorder(self._runner.archive, state.owner)
         connection = self._runner.connect(recorder, state.owner, state.request_id)
         await connection.receive(create)
 
         async def finish() -> None:
             await connection.finished()
-            recorder.record.end()
+            recorder.end()
 
         task = asyncio.create_task(finish())
         self._background.add(task)
@@ -83,12 +84,9 @@ class ResponsesApi:
         await recorder.begun.wait()
         if recorder.error is not None:
             raise raised(recorder.error)
-        response = recorder.record.response
-        assert response is not None
-        self._runner.archive.keep_record(response.id, recorder.record)
-        if create.body.stream:
-            return Replay(recorder.record, -1)
-        return json_response(response)
+        record = recorder.record
+        assert record.response is not None
+        return Replay(record, -1) if create.body.stream else json_response(record.response)
 
     async def compact(self, request: Request) -> HttpResponse:
         asked = decode_compact(await read_body(request, self._max_body))
@@ -151,6 +149,35 @@ class ResponsesApi:
         response_id, owner = request.path_params["id"], request.state.owner
         await self._runner.cancel(response_id, owner)
         return await self.retrieve(request)
+
+    async def steer(self, request: Request) -> HttpResponse:
+        """For clients without a socket; the events go to whoever reads the response."""
+        response_id = request.path_params["id"]
+        event = decode_steer(await read_body(request, self._max_body), response_id)
+        told = await self._tell(event, response_id, request.state.owner)
+        return json_response(
+            msgspec.to_builtins(told.receipt) | {"successor_id": told.successor_id}
+        )
+
+    async def interrupt(self, request: Request) -> HttpResponse:
+        response_id = request.path_params["id"]
+        event = Interrupt(response_id=response_id)
+        told = await self._tell(event, response_id, request.state.owner)
+        return json_response(told.receipt)
+
+    async def _tell(self, event: Steer | Interrupt, response_id: str, owner: str) -> Told:
+        told = await self._runner.tell(event, response_id, owner)
+        if told is not None:
+            if isinstance(told.receipt, SteerFailed):
+                payload = told.receipt.error
+                raise InvalidRequest(payload.message, code=payload.code)
+            return told
+        if await self._runner.archive.turn(response_id, owner) is not None:
+            raise InvalidRequest(
+                f"Response '{response_id}' has ended; continue it with a new one.",
+                code="response_already_completed",
+            )
+        raise NotFound(f"Response '{response_id}' does not run here.", code="response_not_found")
 
     async def delete(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner

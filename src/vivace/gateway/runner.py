@@ -15,6 +15,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 from weakref import WeakSet
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from vivace.conversation import compaction
@@ -41,9 +42,16 @@ from vivace.gateway.ids import new_id, now
 from vivace.gateway.metrics import Metrics
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.items import AdditionalTools, Item, Message
-from vivace.protocol.requests import ClientEvent, CreateResponse, TextConfig, Toolbox
+from vivace.protocol.requests import (
+    ClientEvent,
+    CreateResponse,
+    Interrupt,
+    Steer,
+    TextConfig,
+    Toolbox,
+)
 
-__all__ = ["Connection", "Outlet", "Runner"]
+__all__ = ["Connection", "Outlet", "Runner", "Told"]
 
 log = logging.getLogger("vivace.turns")
 
@@ -73,8 +81,11 @@ class Runner:
         self._calm = asyncio.Event()
         self._calm.set()
 
-    def connect(self, outlet: Outlet, owner: str, request_id: str) -> Connection:
-        connection = Connection(self, outlet, owner, request_id)
+    def connect(
+        self, outlet: Outlet, owner: str, request_id: str, *, once: bool = True
+    ) -> Connection:
+        """``once``: for one request, which ends when its turn and what follows it have."""
+        connection = Connection(self, outlet, owner, request_id, once=once)
         self._connections.add(connection)
         return connection
 
@@ -88,8 +99,15 @@ class Runner:
         """Stop a turn, if it runs, from outside its connection; returns when it has ended."""
         run = self._running.get(response_id)
         if run is not None and run.owner == owner:
-            run.stop("cancel")
+            run.cancel()
             await run.ended.wait()
+
+    async def tell(self, event: Steer | Interrupt, target: str, owner: str) -> Told | None:
+        """Steer or interrupt a turn from outside its connection; None if it does not run."""
+        for run in self._running.values():
+            if run.owner == owner and run.ticket.answers_to(target):
+                return Told(await run.connection.told(event), run.ticket.successor_id)
+        return None
 
     def turn(self, response_id: str, owner: str) -> Turn | None:
         run = self._running.get(response_id)
@@ -114,39 +132,70 @@ class Runner:
             await asyncio.wait_for(self._calm.wait(), seconds)
         except TimeoutError:
             for run in list(self._running.values()):
-                run.stop("cancel")
+                run.cancel()
             await asyncio.wait_for(self._calm.wait(), 5)
+
+
+class Told(Struct, frozen=True):
+    """What became of a word from outside."""
+
+    receipt: Event | None
+    successor_id: str | None
+    """The id of the response that will follow, if one does."""
 
 
 class _Run:
     """A turn that an engine is working on."""
 
-    def __init__(self, turn: Turn, model: str, owner: str, task: asyncio.Task[Any]) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        model: str,
+        ticket: Ticket,
+        connection: Connection,
+        task: asyncio.Task[Any],
+    ) -> None:
         self.turn = turn
         self.model = model
-        self.owner = owner
+        self.ticket = ticket
+        self.connection = connection
+        self.owner = connection.owner
         self.ended = asyncio.Event()
         self.stopping: StopHow | None = None
+        self.receipts: list[Event] = []
+        """For the client, to be sent as soon as the engine was told to stop."""
         self._task = task
 
-    def stop(self, how: StopHow) -> None:
-        if self.stopping is None and not self.turn.ended:
-            self.stopping = how
+    def stop(self, order: Stop) -> bool:
+        """Whether it will stop for this, and send the receipt when the engine has been told."""
+        if self.turn.ended or (order.at_item_end and self.turn.steer_with_item()):
+            return False
+        if order.receipt is not None:
+            self.receipts.append(order.receipt)
+        if self.stopping is None:
+            self.stopping = order.how
             self._task.cancel()
+        return True
+
+    def cancel(self) -> None:
+        self.connection.withdraw(self.ticket)
+        self.stop(Stop(self.ticket, "cancel"))
 
 
 class Connection:
     """One client: its session, and the tasks that carry out the session's decisions."""
 
-    def __init__(self, runner: Runner, outlet: Outlet, owner: str, request_id: str) -> None:
+    def __init__(
+        self, runner: Runner, outlet: Outlet, owner: str, request_id: str, *, once: bool
+    ) -> None:
+        self.owner = owner
         self._runner = runner
         self._outlet = outlet
-        self._owner = owner
         self._request_id = request_id
-        self._session = Session(new_id, runner.limits)
+        self._session = Session(new_id, runner.limits, once=once)
         self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, _Run] = {}
-        self._stillborn: set[str] = set()
+        self._early: dict[str, list[Stop]] = {}
 
     @property
     def idle(self) -> bool:
@@ -157,8 +206,20 @@ class Connection:
             raise Unavailable("This server is shutting down; connect again.", retry_after=1)
         await self._act(self._session.receive(event))
 
+    async def told(self, event: Steer | Interrupt) -> Event | None:
+        """The same from outside; returns the receipt, which this connection's client gets too."""
+        decisions = self._session.receive(event)
+        await self._act(decisions)
+        for decision in decisions:
+            if isinstance(decision, Say | Stop):
+                return decision.event if isinstance(decision, Say) else decision.receipt
+        return None
+
+    def withdraw(self, ticket: Ticket) -> None:
+        self._session.withdraw(ticket)
+
     def forget(self, response_id: str, owner: str) -> None:
-        if owner == self._owner:
+        if owner == self.owner:
             self._session.forget(response_id)
 
     async def finished(self) -> None:
@@ -184,14 +245,14 @@ class Connection:
                 case Fetch():
                     self._spawn(self._fetch(decision.ticket, decision.response_id))
                 case Stop():
-                    self._stop(decision)
+                    await self._stop(decision)
 
-    def _stop(self, decision: Stop) -> None:
-        run = self._runs.get(decision.ticket.id)
-        if run is not None:
-            run.stop(decision.how)
-        else:  # its task has not come to run yet
-            self._stillborn.add(decision.ticket.id)
+    async def _stop(self, order: Stop) -> None:
+        run = self._runs.get(order.ticket.id)
+        if run is None:  # its task has not come to run yet
+            self._early.setdefault(order.ticket.id, []).append(order)
+        elif not run.stop(order) and order.receipt is not None:
+            await self._outlet.send([order.receipt])
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -206,7 +267,7 @@ class Connection:
 
     async def _fetch(self, ticket: Ticket, response_id: str) -> None:
         try:
-            link = await self._runner.archive.link(response_id, self._owner)
+            link = await self._runner.archive.link(response_id, self.owner)
         except StoreError as error:
             await self._act(self._session.refuse(ticket, Unavailable(str(error), retry_after=1)))
         else:
@@ -215,10 +276,9 @@ class Connection:
     # -- one turn ---------------------------------------------------------------------------------
 
     async def _run(self, ticket: Ticket) -> None:
-        if ticket.id in self._stillborn:
-            await self._act(self._session.settle(ticket, None))
-            return
         try:
+            if ticket.line and self._runner.draining:
+                raise Unavailable("This server is shutting down; connect again.", retry_after=1)
             engine, card = self._runner.catalogue.find(ticket.request.body.model)
             work = self._work(ticket, engine, card)
         except RequestError as error:
@@ -227,10 +287,12 @@ class Connection:
         task = asyncio.current_task()
         assert task is not None
         response = open_response(ticket.request, ticket.id, card.name, now())
-        run = _Run(Turn(response, new_id, ticket.lane), card.name, self._owner, task)
+        run = _Run(Turn(response, new_id, ticket.lane), card.name, ticket, self, task)
         self._runs[ticket.id] = run
         self._runner.began(run)
         try:
+            for order in self._early.pop(ticket.id, ()):
+                await self._stop(order)
             await self._carry(run, ticket, engine, work)
         finally:
             del self._runs[ticket.id]
@@ -255,8 +317,9 @@ class Connection:
             if run.stopping is None:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
-            end = run.turn.interrupt if run.stopping == "interrupt" else run.turn.cancel
-            last = [*meter.unsent, *end(now())]
+            end = {"interrupt": run.turn.interrupt, "steer": run.turn.steer}
+            last = [*meter.unsent, *end.get(run.stopping, run.turn.cancel)(now())]
+        last = [*run.receipts, *last]
         link = self._link(ticket, run.turn, meter.tokens)
         if ticket.request.stored:
             last = await self._keep(link, run.turn, last)
@@ -278,12 +341,14 @@ class Connection:
                 if meter.first is None:
                     meter.first = time.perf_counter()
                 meter.unsent = [*turn.feed(delta, 0)]
+                if turn.ended:  # a steer waited for this item
+                    return meter.unsent
                 await outlet.send(meter.unsent)
         raise EngineError("The engine stopped without finishing its answer.")
 
     async def _keep(self, link: Link, turn: Turn, last: list[Event]) -> list[Event]:
         try:
-            await self._runner.archive.save(link, turn.response, self._owner)
+            await self._runner.archive.save(link, turn.response, self.owner)
         except StoreError:
             # The answer is whole, so the client gets it; what it must not get is a false promise.
             log.exception("not stored request_id=%s turn=%s", self._request_id, turn.id)
@@ -309,7 +374,7 @@ class Connection:
             ),
             generate=request.generates,
             parent_id=body.previous_response_id,
-            owner=self._owner,
+            owner=self.owner,
         )
 
     def _chat(self, ticket: Ticket, engine: Engine, card: Card) -> Chat:

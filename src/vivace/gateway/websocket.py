@@ -102,7 +102,7 @@ class WebSocketDoor:
     async def _serve(self, scope: Scope, receive: Receive, socket: _Socket) -> None:
         state = scope["state"]
         request_id = state["request_id"]
-        connection = self._runner.connect(socket.outlet, state["owner"], request_id)
+        connection = self._runner.connect(socket.outlet, state["owner"], request_id, once=False)
         try:
             while True:
                 message = await receive()

@@ -24,6 +24,7 @@ from vivace.protocol.items import (
     FunctionCall,
     FunctionCallOutput,
     FunctionTool,
+    InputText,
     Item,
     ItemReference,
     Message,
@@ -31,6 +32,7 @@ from vivace.protocol.items import (
     Reasoning,
     Role,
     Tool,
+    text_of,
 )
 from vivace.protocol.requests import (
     AllowedTools,
@@ -42,6 +44,7 @@ from vivace.protocol.requests import (
     Interrupt,
     NamedTool,
     Steer,
+    SteerBody,
     Toolbox,
     ToolChoice,
     ToolMode,
@@ -54,6 +57,8 @@ __all__ = [
     "decode_compact",
     "decode_create",
     "decode_items",
+    "decode_steer",
+    "decode_steer_input",
     "encode",
     "error_frame",
     "error_payload",
@@ -144,6 +149,8 @@ _create: msgspec.json.Decoder[CreateBody] = msgspec.json.Decoder(CreateBody)
 _compact: msgspec.json.Decoder[CompactBody] = msgspec.json.Decoder(CompactBody)
 _interrupt: msgspec.json.Decoder[Interrupt] = msgspec.json.Decoder(Interrupt)
 _steer: msgspec.json.Decoder[Steer] = msgspec.json.Decoder(Steer)
+_steer_body: msgspec.json.Decoder[SteerBody] = msgspec.json.Decoder(SteerBody)
+_steer_input: msgspec.json.Decoder[str | list[Raw]] = msgspec.json.Decoder(str | list[Raw])
 _tool_choice: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 _ITEMS: dict[str, msgspec.json.Decoder[Any]] = {
@@ -182,6 +189,25 @@ def decode_items(raw: str | Sequence[Raw] | None, where: str = "input") -> tuple
     if isinstance(raw, str):
         return (Message(role="user", content=raw),)
     return tuple(_decode_item(each, f"{where}[{index}]") for index, each in enumerate(raw))
+
+
+def decode_steer_input(raw: Raw) -> tuple[Item, ...]:
+    """What a user says in the middle of an answer: text, or messages of text."""
+    value = decode(_steer_input, raw, "input")
+    items = decode_items(value)
+    for index, item in enumerate(items):
+        if not isinstance(item, Message) or item.role != "user":
+            raise InvalidRequest(
+                "A steer's input is a string, or messages of the user and nothing else.",
+                param=f"input[{index}]",
+            )
+        if isinstance(item.content, list) and not all(
+            isinstance(part, InputText) for part in item.content
+        ):
+            raise InvalidRequest("This server reads text only.", param=f"input[{index}].content")
+    if not any(isinstance(item, Message) and text_of(item.content) for item in items):
+        raise InvalidRequest("A steer says something: its input is empty.", param="input")
+    return items
 
 
 def _decode_item(raw: Raw, where: str) -> Item:
@@ -270,6 +296,11 @@ def finish_create(body: CreateBody) -> CreateResponse:
 def decode_compact(data: bytes) -> CompactRequest:
     body = decode(_compact, data)
     return CompactRequest(body, decode_items(body.input))
+
+
+def decode_steer(data: bytes, response_id: str) -> Steer:
+    body = decode(_steer_body, data)
+    return Steer(previous_response_id=response_id, input=body.input, when=body.when)
 
 
 def decode_client_event(data: bytes | str) -> ClientEvent:

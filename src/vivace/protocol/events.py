@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
@@ -31,6 +31,7 @@ __all__ = [
     "OutputTokensDetails",
     "ReasoningTextDelta",
     "ReasoningTextDone",
+    "RequiredOutput",
     "Response",
     "ResponseCompleted",
     "ResponseCreated",
@@ -39,7 +40,11 @@ __all__ = [
     "ResponseInProgress",
     "ResponseIncomplete",
     "ResponseProblem",
+    "ReturnedSteer",
+    "SteerAccepted",
+    "SteerEvent",
     "SteerFailed",
+    "SteerPending",
     "SteerReceipt",
     "Usage",
 ]
@@ -257,13 +262,42 @@ class InterruptAccepted(Struct, frozen=True, kw_only=True, tag="response.interru
 
 
 class SteerReceipt(Struct, frozen=True, kw_only=True):
+    id: str
+    previous_response_id: str
+
+
+class ReturnedSteer(Struct, frozen=True, kw_only=True):
     previous_response_id: str
     input: Raw
+    id: str | UnsetType = UNSET
 
 
-class SteerFailed(Struct, frozen=True, kw_only=True, tag="response.steer.failed"):
-    error: ErrorPayload
+class RequiredOutput(Struct, frozen=True, kw_only=True):
+    """What a client must send before a turn can follow; it fills in the output."""
+
+    type: Literal["function_call_output", "custom_tool_call_output"]
+    call_id: str
+    name: str | UnsetType = UNSET
+
+
+class SteerEvent(Struct, frozen=True, kw_only=True):
+    sequence_number: int
+    stream_id: str | UnsetType = UNSET
+
+
+class SteerAccepted(SteerEvent, frozen=True, kw_only=True, tag="response.steer.accepted"):
     steer: SteerReceipt
 
 
-Event = ResponseEvent | ErrorFrame | InterruptAccepted | SteerFailed
+class SteerPending(SteerEvent, frozen=True, kw_only=True, tag="response.steer.pending"):
+    steer: SteerReceipt
+    reason: Literal["waiting_for_required_input"]
+    required_input: list[RequiredOutput]
+
+
+class SteerFailed(SteerEvent, frozen=True, kw_only=True, tag="response.steer.failed"):
+    error: ErrorPayload
+    steer: ReturnedSteer
+
+
+Event = ResponseEvent | ErrorFrame | InterruptAccepted | SteerEvent

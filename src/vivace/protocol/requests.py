@@ -26,6 +26,7 @@ __all__ = [
     "Prediction",
     "ReasoningConfig",
     "Steer",
+    "SteerBody",
     "TextConfig",
     "TextFormat",
     "ToolChoice",
@@ -210,6 +211,15 @@ class Interrupt(Struct, frozen=True, kw_only=True):
 class Steer(Struct, frozen=True, kw_only=True):
     previous_response_id: str
     input: Raw
+    when: Literal["now", "item_end"] = "now"
+    """An extension: at the next token, or when the item in the making is done."""
+
+
+class SteerBody(Struct, frozen=True, kw_only=True):
+    """The same over HTTP, where the address says whom it is for."""
+
+    input: Raw
+    when: Literal["now", "item_end"] = "now"
 
 
 ClientEvent = CreateResponse | Interrupt | Steer

@@ -1,0 +1,120 @@
+"""The servers that benchmarks compare, each with a vLLM of equal settings where it has one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench._bare_vllm import SETTINGS
+from bench._server import wait_until_ready
+
+ROOT = Path(__file__).parents[1]
+MODEL = "qwen2.5-coder-0.5b"
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_ENABLE_RESPONSES_API_STORE": "1",
+    # It listens on loopback for the length of this run, and keys would be one more cost to it.
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+    "PYTHONPATH": f"{ROOT}/src:{ROOT}",
+}
+
+CONFIG = """
+version = 1
+[server]
+port = {port}
+[store]
+path = ":memory:"
+[[engines]]
+name = "vllm"
+kind = "vllm"
+model = "{model}"
+path = "{path}"
+context = {context}
+[engines.arguments]
+{arguments}
+"""
+
+
+@contextlib.contextmanager
+def running(command: list[str], port: int | None, ready: str) -> Iterator[subprocess.Popen[str]]:
+    quiet = None if os.environ.get("VIVACE_BENCH_LOGS") else subprocess.DEVNULL
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **ENVIRONMENT},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if port is None else quiet,
+        stderr=quiet,
+        text=True,
+    )
+    try:
+        if port is not None:
+            wait_until_ready(port, process, ready, 300)
+        else:
+            assert process.stdout is not None
+            while process.stdout.readline().strip() != ready:
+                if process.poll() is not None:
+                    raise RuntimeError(f"{command[1]} did not start")
+        yield process
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.terminate()
+        process.terminate()
+        process.wait(30)
+
+
+def serve_bare(python: str, model: Path) -> contextlib.AbstractContextManager[Any]:
+    return running([python, "-m", "bench._bare_vllm", str(model)], None, "ready")
+
+
+def serve_vllm(python: str, model: Path, port: int) -> contextlib.AbstractContextManager[Any]:
+    flags = []
+    for name, value in SETTINGS.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            flags += [flag] if value else []
+        else:
+            flags += [flag, str(value)]
+    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    command += ["--served-model-name", MODEL, "--port", str(port), "--host", "127.0.0.1"]
+    return running([*command, "--disable-uvicorn-access-log", *flags], port, "/health")
+
+
+def serve_vivace(
+    python: str, model: Path, port: int, folder: Path
+) -> contextlib.AbstractContextManager[Any]:
+    given = {name: value for name, value in SETTINGS.items() if name != "max_model_len"}
+    arguments = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
+    context = SETTINGS["max_model_len"]
+    text = CONFIG.format(port=port, model=MODEL, path=model, context=context, arguments=arguments)
+    path = folder / "vivace.toml"
+    path.write_text(text)
+    return running([python, "-m", "vivace.cli", "serve", "-c", str(path)], port, "/readyz")
+
+
+def serve_litellm(
+    program: str, port: int, behind: int, folder: Path, model: str = MODEL
+) -> contextlib.AbstractContextManager[Any]:
+    path = folder / "litellm.yaml"
+    path.write_text(
+        "model_list:\n"
+        f"  - model_name: {model}\n"
+        "    litellm_params:\n"
+        f"      model: openai/{model}\n"
+        f"      api_base: http://127.0.0.1:{behind}/v1\n"
+        "      api_key: none\n"
+        "litellm_settings:\n  telemetry: false\n"
+    )
+    command = [program, "--config", str(path), "--port", str(port), "--host", "127.0.0.1"]
+    return running([*command, "--telemetry", "False"], port, "/health/liveliness")

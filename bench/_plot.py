@@ -1,0 +1,47 @@
+"""Pictures of figures, for documents: ``pip install matplotlib`` (scripts/install does)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench._report import percentile
+
+
+def bars(
+    path: str | Path,
+    title: str,
+    left: Mapping[str, Sequence[float]],
+    right: Mapping[str, Sequence[float]],
+    names: tuple[str, str] = ("whole turn", "first token"),
+) -> None:
+    """Two figures side by side for each name: the median as a bar, p90 as its whisker, in ms."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "vivace"
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 0.55 * len(left) + 1.2))
+    for offset, samples, name, colour in (
+        (0.2, left, names[0], "#2563eb"),
+        (-0.2, right, names[1], "#93c5fd"),
+    ):
+        middles = [max(0.0, percentile(each, 0.5) * 1000) for each in samples.values()]
+        whiskers = [
+            max(0.0, percentile(each, 0.9) * 1000 - middle)
+            for each, middle in zip(samples.values(), middles, strict=True)
+        ]
+        places = [len(left) - place + offset for place in range(len(left))]
+        axes.barh(places, middles, 0.38, label=name, color=colour)
+        empty = [0.0] * len(middles)
+        axes.errorbar(middles, places, xerr=[empty, whiskers], fmt="none", ecolor="#6b7280")
+        for place, middle in zip(places, middles, strict=True):
+            axes.annotate(f" {middle:.1f}", (middle, place), va="bottom", fontsize=8)
+    axes.set_yticks([len(left) - place for place in range(len(left))], list(left))
+    axes.set_xlabel("ms")
+    axes.set_title(title, fontsize=10)
+    axes.legend(loc="lower right", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})

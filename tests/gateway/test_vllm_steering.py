@@ -1,0 +1,129 @@
+"""Steers at random moments on a real engine: none is lost, no slot leaks, no lane is stuck.
+
+``VIVACE_STEERS`` sets how many; run with ``scripts/test-vllm``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.support.http import RESPONSES
+from tests.support.process import Serve
+from tests.support.socket import Socket
+from tests.support.vllm import ARGUMENTS, ENVIRONMENT, MODEL, needs_vllm
+from tests.support.waiting import eventually
+
+STEERS = int(os.environ.get("VIVACE_STEERS", "150"))
+LANES = 4
+
+pytestmark = [needs_vllm, pytest.mark.timeout(300 + 3 * STEERS)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    folder = tmp_path_factory.mktemp("vllm")
+    settings = "\n".join(f"{name} = {_toml(value)}" for name, value in ARGUMENTS.items())
+    environment = "\n".join(f'{name} = "{value}"' for name, value in ENVIRONMENT.items())
+    engine = f"""
+[[engines]]
+name = "vllm"
+kind = "vllm"
+model = "qwen2.5-coder-0.5b"
+path = "{MODEL}"
+context = 4096
+[engines.arguments]
+{settings}
+[engines.environment]
+{environment}
+"""
+    with Serve(folder, engine=engine, patience=300) as running:
+        yield running
+        running.process.terminate()  # not killed: it has an engine to end
+        running.process.wait(60)
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
+
+
+class Lane(threading.Thread):
+    """One client that keeps changing its mind."""
+
+    def __init__(self, number: int, url: str, steers: int) -> None:
+        super().__init__()
+        self._dice = random.Random(number)
+        self._url = url
+        self._steers = steers
+        self.accepted: Counter[str] = Counter()
+        self.responses: list[str] = []
+        self.number = number
+        self.problem: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            with Socket(self._url) as socket:
+                self._talk(socket)
+        except Exception as problem:  # noqa: BLE001 - for the test to raise
+            self.problem = problem
+
+    def _talk(self, socket: Socket) -> None:
+        socket.create("Count upwards from one, without end.", temperature=0)
+        current = socket.until("response.created", 60)["response"]["id"]
+        for number in range(self._steers):
+            self._read_for(socket, self._dice.choice((0.0, 0.05, 0.3, 0.8)))
+            text = f"Lane {self.number}, steer {number}: now count downwards."
+            socket.send(type="response.steer", previous_response_id=current, input=text)
+            receipt = socket.until("response.steer.accepted", 60)
+            assert receipt["steer"]["previous_response_id"] == current
+            self.accepted[text] += 1
+            ended = socket.until_end(60)[-1]["response"]
+            assert ended["incomplete_details"] == {"reason": "steered"}
+            created = socket.until("response.created", 60)["response"]
+            assert created["previous_response_id"] == current
+            current = created["id"]
+            self.responses.append(current)
+        socket.send(type="response.interrupt", response_id=current)
+        socket.until("response.incomplete", 60)
+
+    def _read_for(self, socket: Socket, seconds: float) -> None:
+        """Take what comes, as a reader does, and look away after a while."""
+        try:
+            while True:
+                socket.read(seconds)
+        except TimeoutError:
+            pass
+
+
+def test_no_steer_is_lost_no_slot_leaks_and_no_lane_is_stuck(server: Serve) -> None:
+    lanes = [Lane(number, server.url, STEERS // LANES + 1) for number in range(LANES)]
+    for lane in lanes:
+        lane.start()
+    for lane in lanes:
+        lane.join()
+        if lane.problem is not None:
+            raise lane.problem
+    with httpx.Client(base_url=server.url.removesuffix("/v1"), timeout=30) as http:
+
+        def heard(response: str) -> list[str]:
+            items = http.get(f"{RESPONSES}/{response}/input_items").json()["data"]
+            return [part["text"] for item in items for part in item["content"]]
+
+        for lane in lanes:
+            applied = Counter(text for each in lane.responses for text in heard(each))
+            assert applied == lane.accepted
+
+        def slots() -> list[str]:
+            lines = http.get("/metrics").text.splitlines()
+            return [
+                line.split()[-1] for line in lines if line.startswith("vllm:num_requests_running")
+            ]
+
+        eventually(lambda: slots() == ["0.0"], 30)
+    assert sum(len(lane.responses) for lane in lanes) >= STEERS
