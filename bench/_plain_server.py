@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from bench._server import words
 from vivace.conversation.deltas import Finished, TextDelta
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.scripted import Capacity, Reply, Say, Script, ScriptedEngine
@@ -27,7 +28,7 @@ PORT, RATE, TOKENS = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 engine = ScriptedEngine(
     "plain",
     [Card("local-model", 131_072)],
-    Script((Reply(then=(Say(" word", TOKENS),)),)),
+    Script((Reply(then=(Say(words(TOKENS)),)),)),
     Capacity(rate=RATE),
 )
 kept: dict[str, list[dict[str, str]]] = {}

@@ -71,6 +71,11 @@ context = {context}
 """
 
 
+def words(count: int) -> str:
+    """So many words that do not repeat each other: some proxies take repetition for a fault."""
+    return "".join(f" word{number}" for number in range(count))
+
+
 @contextlib.contextmanager
 def served_script(
     text: str, *, times: int = 1, rate: float, context: int = 131_072

@@ -22,7 +22,7 @@ import psutil
 
 from bench._peers import serve_litellm
 from bench._report import Report
-from bench._server import free_port, served_script, wait_until_ready
+from bench._server import free_port, served_script, wait_until_ready, words
 from bench._ways import (
     ChatHistory,
     FullHistory,
@@ -83,7 +83,7 @@ def measure(report: Report, options: Any, rate: int) -> None:
     engine = ScriptedEngine(
         "bare",
         [Card("local-model", 131_072)],
-        Script((Reply(then=(Say(" word", options.tokens),)),)),
+        Script((Reply(then=(Say(words(options.tokens)),)),)),
         Capacity(rate=rate),
     )
     with contextlib.ExitStack() as stack:
@@ -91,7 +91,7 @@ def measure(report: Report, options: Any, rate: int) -> None:
         plain = stack.enter_context(subprocess.Popen(command))
         stack.callback(plain.terminate)
         wait_until_ready(port, plain)
-        ours, process = stack.enter_context(served_script(" word", times=options.tokens, rate=rate))
+        ours, process = stack.enter_context(served_script(words(options.tokens), rate=rate))
         model, limit = "local-model", options.tokens + 1
         ways: dict[str, tuple[Way, int | None]] = {
             "b1": (FullHistory("b1", port, model, limit), plain.pid),

@@ -29,7 +29,7 @@ from bench._report import Report, percentile, ratio_of
 from bench._server import free_port, served_script
 
 BLOCK = 32
-PARTIAL = 8
+PARTIAL = 6
 """Tokens of an answer before it is redirected."""
 TAIL = "No, wait. Answer in French instead, and use only one short sentence for it."
 ASK = "Question {}: explain in many words what the following program does."
@@ -62,6 +62,14 @@ class Client:
         while (event := await self.read())["type"] != kind:
             pass
         return event
+
+    async def until_end(self) -> Event:
+        """The response as it ended, by itself or at its limit."""
+        ends = ("response.completed", "response.incomplete")
+        while (event := await self.read())["type"] not in ends:
+            pass
+        response: Event = event["response"]
+        return response
 
     async def deltas(self, count: int) -> list[float]:
         times = []
@@ -132,7 +140,7 @@ class Real:
 
     async def steered(self, client: Client, number: int) -> tuple[float, Event]:
         """Seconds from the steer to the first redirected token, and the redirected response."""
-        await client.send("create", input=self.question(number), **self.settings(2 * PARTIAL))
+        await client.send("create", input=self.question(number), **self.settings(PARTIAL + 2))
         created = await client.until("response.created")
         times = await client.deltas(PARTIAL)
         self.steps += [later - earlier for earlier, later in itertools.pairwise(times)]
@@ -140,16 +148,16 @@ class Real:
         sent = await client.send("steer", previous_response_id=target, input=TAIL)
         await client.until("response.created")
         (first,) = await client.deltas(1)
-        return first - sent, (await client.until("response.incomplete"))["response"]
+        return first - sent, await client.until_end()
 
     async def warm(self, client: Client, number: int) -> tuple[float, Event]:
         """The same tail behind an answer that has ended, as long as the steered one."""
         await client.send("create", input=self.question(number), **self.settings(PARTIAL))
-        done = (await client.until("response.incomplete"))["response"]
+        done = await client.until_end()
         tail = {"input": [{"role": "user", "content": TAIL}], "previous_response_id": done["id"]}
         sent = await client.send("create", **tail, **self.settings(PARTIAL))
         (first,) = await client.deltas(1)
-        response = (await client.until("response.incomplete"))["response"]
+        response = await client.until_end()
         spoken = done["usage"]["input_tokens"] + done["usage"]["output_tokens"]
         self.tail = response["usage"]["input_tokens"] - spoken
         return first - sent, response
@@ -157,7 +165,7 @@ class Real:
     async def old_way(self, number: int) -> float:
         """Hang up, then send everything that was said in a new request."""
         said: list[str] = []
-        async with contextlib.aclosing(self.stream(self.question(number), 2 * PARTIAL)) as texts:
+        async with contextlib.aclosing(self.stream(self.question(number), PARTIAL + 2)) as texts:
             async for text in texts:
                 said.append(text)
                 if len(said) == PARTIAL:
@@ -171,7 +179,8 @@ class Real:
         first = 0.0
         async with contextlib.aclosing(self.stream(history, PARTIAL)) as texts:
             async for _ in texts:
-                first = first or time.perf_counter() - started
+                first = time.perf_counter() - started
+                break
         return first
 
     async def stream(self, items: list[Event], tokens: int) -> AsyncGenerator[str, None]:

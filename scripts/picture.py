@@ -1,62 +1,170 @@
-"""Records a real first run as an SVG: nothing in the picture is typed in by hand."""
+"""Records real runs as SVG: nothing in the pictures is typed in by hand.
+
+first-run   vivace up, then vivace ask
+redirect    an answer that is redirected in mid-sentence; moves as it did
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
+import time
+from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
+import pexpect
 from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
-PICTURE = ROOT / "docs/pictures/first-run.svg"
+PICTURES = ROOT / "docs/pictures"
 VIVACE = str(ROOT / ".venv/bin/vivace")
 MODEL = "qwen2.5-coder-0.5b"
-PORT = "8765"
 QUESTION = "Write a Python function that reverses the words of a sentence. Only the code."
+REDIRECTED = "Explain what Python's with statement does."
+STEER = "Stop. Show me an example only, no words."
 
 
-def main() -> None:
-    console = Console(record=True, width=100, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
+@contextlib.contextmanager
+def server() -> Iterator[list[str]]:
+    """A running ``vivace up``; yields what it said until it was ready."""
     up = subprocess.Popen(
-        [VIVACE, "up", "--model", MODEL, "--port", PORT],
+        [VIVACE, "up", "--model", MODEL],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    threading.Timer(180, up.kill).start()
-    show(console, f"vivace up --model {MODEL}")
     assert up.stdout is not None
+    lines = []
     for line in up.stdout:
-        console.print(Text(line.rstrip()))
+        lines.append(line.rstrip())
         if "Ctrl-C ends it" in line:
             break
-    show(console, f'vivace ask "{QUESTION}"')
-    answer = subprocess.run(
-        [VIVACE, "ask", "--max-tokens", "220", QUESTION],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-    )
+    try:
+        yield lines
+    finally:
+        up.send_signal(signal.SIGINT)
+        up.wait(30)
+
+
+# -- a first run ----------------------------------------------------------------------------------
+
+
+def first_run() -> None:
+    console = Console(record=True, width=100, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
+    show(console, f"vivace up --model {MODEL}")
+    with server() as lines:
+        for line in lines:
+            console.print(Text(line))
+        show(console, f'vivace ask "{QUESTION}"')
+        answer = subprocess.run(
+            [VIVACE, "ask", "--max-tokens", "220", QUESTION],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
     console.print(Text(answer.stdout.rstrip()))
     console.print(Text(answer.stderr.rstrip(), style="dim"))
-    up.send_signal(signal.SIGINT)
-    up.wait(30)
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    console.save_svg(str(PICTURE), title="vivace")
-    print(f"{PICTURE.relative_to(ROOT)} is new")
-    sys.stdout.flush()
-    os._exit(0)
+    console.save_svg(str(PICTURES / "first-run.svg"), title="vivace")
 
 
 def show(console: Console, command: str) -> None:
     console.print()
     console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
+
+
+# -- a redirect -----------------------------------------------------------------------------------
+
+COLUMNS, ADVANCE, LEADING = 84, 8.4, 19
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def redirect() -> None:
+    with server():
+        heard = talk()
+    (PICTURES / "redirect.svg").write_text(animated(heard), encoding="utf-8")
+
+
+def talk() -> list[tuple[float, str]]:
+    """What appeared in the terminal, and when."""
+    command = ["ask", "--max-tokens", "160", REDIRECTED]
+    terminal = pexpect.spawn(
+        VIVACE, command, encoding="utf-8", timeout=60, dimensions=(40, COLUMNS)
+    )
+    started = time.perf_counter()
+    heard: list[tuple[float, str]] = []
+
+    def listen(seconds: float) -> None:
+        until = time.perf_counter() + seconds
+        while (left := until - time.perf_counter()) > 0:
+            with contextlib.suppress(pexpect.TIMEOUT):
+                text = terminal.read_nonblocking(4096, timeout=left)
+                heard.append((time.perf_counter() - started, _COLOURS.sub("", text)))
+
+    while sum(len(text) for _, text in heard) < 150:
+        listen(0.2)
+    for key in STEER:
+        terminal.send(key)
+        listen(0.05)
+    terminal.send("\r")
+    with contextlib.suppress(pexpect.EOF):
+        listen(60)
+    return heard
+
+
+def animated(heard: list[tuple[float, str]]) -> str:
+    """Each piece of text fades in when it came; without animation all of it is there."""
+    first = heard[0][0]
+    row = column = 0
+    pieces = []
+    question = f'$ vivace ask "{REDIRECTED}"'
+    for when, text in [(first - 1, f"{question}\n"), *heard]:
+        for part in re.split(r"(\n)", text.replace("\r", "")):
+            if part == "\n":
+                row, column = row + 1, 0
+                continue
+            while part:
+                room = COLUMNS - column
+                pieces.append((when - first + 1, row, column, part[:room]))
+                column += len(part[:room])
+                part = part[room:]
+                if part:
+                    row, column = row + 1, 0
+    shown = "\n".join(
+        f'<text x="{20 + left * ADVANCE:.1f}" y="{50 + down * LEADING}" '
+        f'style="animation-delay:{when:.2f}s">{escape(text)}</text>'
+        for when, down, left, text in pieces
+        if text.strip()
+    )
+    width, height = 40 + COLUMNS * ADVANCE, 60 + (row + 1) * LEADING
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}">
+<style>
+  text {{ font: 14px Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #d4d4d8;
+         white-space: pre; animation: come 10ms both }}
+  @keyframes come {{ from {{ opacity: 0 }} to {{ opacity: 1 }} }}
+</style>
+<rect width="100%" height="100%" rx="8" fill="#18181b"/>
+<circle cx="20" cy="18" r="5" fill="#ef4444"/><circle cx="38" cy="18" r="5" fill="#f59e0b"/>
+<circle cx="56" cy="18" r="5" fill="#22c55e"/>
+{shown}
+</svg>
+"""
+
+
+def main() -> None:
+    recordings = {"first-run": first_run, "redirect": redirect}
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name in sys.argv[1:] or recordings:
+        if name not in recordings:
+            sys.exit(f"picture: no recording is called {name}; there are: {', '.join(recordings)}")
+        recordings[name]()
+        print(f"docs/pictures/{name}.svg is new", flush=True)
 
 
 if __name__ == "__main__":

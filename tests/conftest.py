@@ -3,8 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.server import RunningGateway
+
+# How long an example takes depends on the machine, and says nothing about the code.
+settings.register_profile("vivace", deadline=None)
+settings.load_profile("vivace")
 
 
 @pytest.fixture

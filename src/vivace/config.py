@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from vivace.errors import ConfigError
+from vivace.scheduling.limits import Limits
 
 __all__ = [
     "Config",
@@ -36,6 +37,7 @@ __all__ = [
     "load",
 ]
 
+Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+$")]
@@ -75,6 +77,24 @@ class KeyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of the key itself: ``printf %s KEY | sha256sum``."""
 
 
+class TierLimitsConfig(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For each key."""
+
+
+class TierConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What clients name as their model, and the engines that answer for it."""
+
+    name: Name
+    engines: Annotated[tuple[Name, ...], Meta(min_length=1)]
+    limits: TierLimitsConfig = field(default_factory=TierLimitsConfig)
+    queue: Positive = 256
+    """How many turns may wait."""
+    first_token_seconds: Seconds | None = None
+    """A turn that would begin later than this is refused at once, with the time to come back."""
+    spill: bool = False
+    """Use the engines in their order, the next when one is full, rather than all alike."""
+
+
 class ScriptedConfig(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="scripted"
 ):
@@ -88,6 +108,9 @@ class ScriptedConfig(
     rate: Seconds = 1000.0
     growth: Annotated[float, Meta(ge=0)] = 0.0
     prefill_rate: Annotated[float, Meta(ge=0)] = 0.0
+    prefill_chunk: Positive = 2048
+    slots: Positive = 1024
+    reserved: Count = 0
 
 
 class OpenAIConfig(
@@ -106,6 +129,10 @@ class OpenAIConfig(
     context: Positive = 8192
     allow_remote: bool = False
     """Must be true for an endpoint on another machine: prompts and code go there."""
+    slots: Positive = 64
+    """How many answers at once; more wait here."""
+    reserved: Count = 0
+    """How many of them are kept free for interactive work."""
 
 
 class LlamaCppConfig(
@@ -120,6 +147,8 @@ class LlamaCppConfig(
     context: Positive = 8192
     slots: Positive = 2
     """How many answers at once; each has the whole context."""
+    reserved: Count = 0
+    """How many of them are kept free for interactive work."""
     gpu_layers: Annotated[int, Meta(ge=0)] = 999
 
 
@@ -138,6 +167,10 @@ class VllmConfig(
     tool_parser: str | None = None
     """vLLM's name for how this model writes tool calls; known models need none."""
     reasoning_parser: str | None = None
+    slots: Positive = 256
+    """How many answers at once; more wait here, in their order."""
+    reserved: Count = 16
+    """How many of them are kept free for interactive work."""
     arguments: dict[str, Any] = {}
     """Any of vLLM's engine arguments, by its own names."""
     environment: dict[str, str] = {}
@@ -149,6 +182,7 @@ EngineConfig = ScriptedConfig | OpenAIConfig | LlamaCppConfig | VllmConfig
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: Literal[1]
     engines: tuple[EngineConfig, ...]
+    tiers: tuple[TierConfig, ...] = ()
     server: ServerConfig = field(default_factory=ServerConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -191,6 +225,7 @@ def check(raw: dict[str, Any], path: Path) -> Config:
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {_explain(str(error))}") from None
     _check_names(config, path)
+    _check_tiers(config, path)
     _check_remote(config, path)
     if not config.keys and not is_loopback(config.server.host):
         raise ConfigError(
@@ -205,12 +240,38 @@ def _check_names(config: Config, path: Path) -> None:
         raise ConfigError(f"{path}: add at least one [[engines]]; without one nothing can answer.")
     for what, names in (
         ("engines are named", [engine.name for engine in config.engines]),
-        ("engines offer the model", [engine.model for engine in config.engines]),
+        ("tiers or engines without one offer the model", _offered(config)),
         ("keys are named", [key.name for key in config.keys]),
     ):
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ConfigError(f"{path}: two {what} {min(twice)!r}; give each its own.")
+
+
+def _offered(config: Config) -> list[str]:
+    """The names that clients can ask for."""
+    pooled = {name for tier in config.tiers for name in tier.engines}
+    single = [engine.model for engine in config.engines if engine.name not in pooled]
+    return [*(tier.name for tier in config.tiers), *single]
+
+
+def _check_tiers(config: Config, path: Path) -> None:
+    known = [engine.name for engine in config.engines]
+    for tier in config.tiers:
+        if tier.name == "auto":
+            raise ConfigError(f"{path}: 'auto' chooses between tiers and cannot be one itself.")
+        for name in tier.engines:
+            if name not in known:
+                raise ConfigError(
+                    f"{path}: tier {tier.name!r} names the engine {name!r}, which is not there; "
+                    f"there are: {', '.join(known)}."
+                )
+    for engine in config.engines:
+        if engine.reserved >= engine.slots:
+            raise ConfigError(
+                f"{path}: engine {engine.name!r} keeps {engine.reserved} of {engine.slots} slots "
+                "free for interactive work, which leaves none for the rest."
+            )
 
 
 def _check_remote(config: Config, path: Path) -> None:
@@ -245,8 +306,10 @@ def _fields_at(place: str) -> list[str]:
         "limits": LimitsConfig,
         "store": StoreConfig,
         "keys": KeyConfig,
+        "tiers": TierConfig,
+        "tiers.limits": TierLimitsConfig,
     }
-    table = re.sub(r"\[.*", "", place)
+    table = re.sub(r"\[[^\]]*\]", "", place)
     if table == "engines":
         kinds = (ScriptedConfig, OpenAIConfig, LlamaCppConfig, VllmConfig)
         return sorted({field for kind in kinds for field in kind.__struct_fields__})

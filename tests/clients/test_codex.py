@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.codex import Codex, Dialect
-from tests.support.server import RunningGateway, configuration
+from tests.support.server import MODEL, RunningGateway, configuration
+from tests.support.socket import Socket
 from tests.support.waiting import eventually
-from vivace.engines.scripted import Act, Call, Reply, Say
+from vivace.engines.scripted import Act, Call, Reply, Say, Stall
 
 WEBSOCKET, WEBSOCKET_LITE = Dialect(websocket=True), Dialect(websocket=True, lite=True)
 HTTP, HTTP_LITE = Dialect(websocket=False), Dialect(websocket=False, lite=True)
@@ -253,3 +254,30 @@ def test_an_editor_steers_a_turn_through_the_app_server(tmp_path: Path) -> None:
             assert (ended["id"], ended["status"]) == (turn, "completed")
         assert "response.interrupt.accepted" in gateway.witness.events
         eventually(lambda: gateway.engine.running() == 0)
+
+
+# -- limits and queues ----------------------------------------------------------------------------
+
+
+@every_transport
+def test_codex_waits_in_the_queue(dialect: Dialect, tmp_path: Path) -> None:
+    replies = [Reply(when="^busy$", then=(Say("word"), Stall(3))), Reply(then=(Say("Hello."),))]
+    config = configuration(engine={"slots": 1})
+    with RunningGateway(replies, config=config) as gateway, Socket(gateway.url) as socket:
+        socket.create("busy")
+        socket.until("response.output_text.delta")
+        assert Codex(tmp_path, gateway.url, dialect).run("Say hello").answers == ["Hello."]
+        assert "response.queued" in gateway.witness.events
+
+
+@every_transport
+def test_codex_tries_again_when_a_limit_is_reached(dialect: Dialect, tmp_path: Path) -> None:
+    tier = {"name": MODEL, "engines": ["scripted"], "limits": {"concurrency": 1}}
+    config = configuration(tiers=[tier], engine={"model": "other"})
+    replies = [Reply(when="^busy$", then=(Say("word"), Stall(2))), Reply(then=(Say("Hello."),))]
+    with RunningGateway(replies, config=config) as gateway, Socket(gateway.url) as socket:
+        socket.create("busy")
+        socket.until("response.output_text.delta")
+        assert Codex(tmp_path, gateway.url, dialect).run("Say hello").answers == ["Hello."]
+        refused = 'vivace_requests_refused_total{code="rate_limit_exceeded"}'
+        assert refused in gateway.http.get("/metrics").text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -453,3 +455,50 @@ def test_a_wrong_key_is_an_authentication_error() -> None:
         with pytest.raises(openai.AuthenticationError) as refused:
             unknown.responses.create(model=MODEL, input="Hi")
         assert refused.value.code == "invalid_api_key"
+
+
+# -- limits and queues ----------------------------------------------------------------------------
+
+
+def test_the_sdk_waits_and_tries_again_when_a_limit_is_reached() -> None:
+    tier = {"name": "fast", "engines": ["scripted"], "limits": {"requests_per_minute": 60}}
+    with RunningGateway(config=configuration(tiers=[tier])) as gateway:
+        ledger = gateway.gateway.runner.ledger
+        limits = gateway.gateway.catalogue.offer("fast").tier.limits
+        now = time.monotonic()
+        for _ in range(60):  # the whole minute is used up; one a second comes back
+            spent = ledger.charge("local", "fast", limits, input_tokens=0, output_tokens=0, now=now)
+            ledger.settle(spent, input_tokens=0, output_tokens=0, now=now)
+        with OpenAI(base_url=gateway.url, api_key="unused", max_retries=3) as client:
+            answer = client.responses.with_raw_response.create(model="fast", input="Hi")
+        assert answer.retries_taken >= 1
+        assert answer.headers["x-ratelimit-limit-requests"] == "60"
+        assert answer.parse().status == "completed"
+
+
+def test_the_sdk_waits_and_tries_again_when_the_engine_is_away() -> None:
+    with RunningGateway() as gateway:
+        gateway.engine.die("killed")
+        threading.Timer(0.7, lambda: asyncio.run(gateway.engine.start())).start()
+        with OpenAI(base_url=gateway.url, api_key="unused", max_retries=3) as client:
+            answer = client.responses.with_raw_response.create(model=MODEL, input="Hi")
+        assert answer.retries_taken >= 1
+        assert answer.parse().status == "completed"
+
+
+def test_the_sdk_reads_queued_events_while_it_waits() -> None:
+    config = configuration(engine={"slots": 1})
+    replies = [Reply(when="first", then=(Say("word"), Stall(1))), Reply(then=(Say("Hello."),))]
+    with (
+        RunningGateway(replies, config=config) as gateway,
+        OpenAI(base_url=gateway.url, api_key="unused") as client,
+        client.responses.connect() as socket,
+    ):
+        socket.response.create(model=MODEL, input="first")
+        while socket.recv().type != "response.output_text.delta":
+            pass
+        with client.responses.stream(model=MODEL, input="Hi") as stream:
+            kinds = [event.type for event in stream]
+            final = stream.get_final_response()
+        assert kinds[:3] == ["response.created", "response.queued", "response.in_progress"]
+        assert final.output_text == "Hello."

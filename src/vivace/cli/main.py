@@ -11,6 +11,8 @@ import click
 from vivace import __version__
 from vivace.cli.ask import ask
 from vivace.cli.connect import connect
+from vivace.cli.keys import keys
+from vivace.cli.top import top
 from vivace.cli.up import up
 from vivace.config import load
 from vivace.errors import VivaceError
@@ -43,6 +45,8 @@ def commands() -> None:
 commands.add_command(up)
 commands.add_command(ask)
 commands.add_command(connect)
+commands.add_command(keys)
+commands.add_command(top)
 
 
 @commands.command()

@@ -30,6 +30,8 @@ class Link(Struct, frozen=True):
     output: tuple[Item, ...]
     tokens: int = 0
     """How long the conversation is after this turn, as its engine counted; 0 if it did not."""
+    whole: bool = True
+    """Whether it came to its own end: not failed, cut off or cancelled."""
 
 
 def past_items(link: Link | None) -> list[Item]:

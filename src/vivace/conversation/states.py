@@ -3,8 +3,8 @@
 ::
 
     queued ──► in_progress ──► completed    the engine said it was done
-       │            ├────────► incomplete   length limit, interrupt, steer
-       │            ├────────► cancelled    cancel request; also an incomplete event on the wire
+       ├────────────┼────────► incomplete   length limit, interrupt, steer
+       ├────────────┼────────► cancelled    cancel request; also an incomplete event on the wire
        └────────────┴────────► failed       the engine failed
 
 Within a response at most one item is open. A delta that the open item cannot take closes it and
@@ -24,7 +24,7 @@ Status = Literal["queued", "in_progress", "completed", "incomplete", "cancelled"
 ItemKind = Literal["message", "reasoning", "call"]
 
 MOVES: dict[Status, frozenset[Status]] = {
-    "queued": frozenset({"in_progress", "cancelled", "failed"}),
+    "queued": frozenset({"in_progress", "incomplete", "cancelled", "failed"}),
     "in_progress": frozenset({"completed", "incomplete", "cancelled", "failed"}),
     "completed": frozenset(),
     "incomplete": frozenset(),

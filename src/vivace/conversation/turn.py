@@ -7,7 +7,7 @@ that was told to stop may still have a token in flight.
 
 from __future__ import annotations
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from vivace.conversation.deltas import (
@@ -31,11 +31,14 @@ from vivace.protocol.events import (
     InputTokensDetails,
     OutputItemInterrupted,
     OutputTokensDetails,
+    QueuePlace,
     Response,
     ResponseCreated,
     ResponseEvent,
     ResponseInProgress,
     ResponseProblem,
+    ResponseQueued,
+    Routing,
     Usage,
 )
 from vivace.protocol.items import Item, ItemStatus, NewId
@@ -44,7 +47,13 @@ from vivace.protocol.requests import CreateResponse, TextConfig
 __all__ = ["Turn", "open_response", "usage_of"]
 
 
-def open_response(request: CreateResponse, response_id: str, model: str, now: int) -> Response:
+def open_response(
+    request: CreateResponse,
+    response_id: str,
+    model: str,
+    now: int,
+    routing: Routing | UnsetType = UNSET,
+) -> Response:
     """The response object before anything happened: what was asked, echoed with the defaults."""
     body = request.body
     return Response(
@@ -72,6 +81,7 @@ def open_response(request: CreateResponse, response_id: str, model: str, now: in
         metadata=body.metadata or {},
         safety_identifier=body.safety_identifier,
         prompt_cache_key=body.prompt_cache_key,
+        routing=routing,
     )
 
 
@@ -95,6 +105,7 @@ class Turn:
         self._output: list[Item] = []
         self._open: OpenItem | None = None
         self._ends_with_item = False
+        self._announced = False
 
     # -- what others ask --------------------------------------------------------------------------
 
@@ -112,14 +123,30 @@ class Turn:
 
     # -- what happens to it -----------------------------------------------------------------------
 
-    def begin(self) -> list[ResponseEvent]:
+    def wait(self, position: int, seconds: float) -> list[ResponseEvent]:
+        """It has to wait; the client learns where it stands."""
         if self._status != "queued":
             return []
-        self._move("in_progress")
+        place = QueuePlace(position, round(seconds, 1))
         return [
-            ResponseCreated(**self._numbering.stamp(), response=self.response),
+            *self._announce(),
+            ResponseQueued(**self._numbering.stamp(), response=self.response, queue=place),
+        ]
+
+    def begin(self) -> list[ResponseEvent]:
+        if not self._move("in_progress"):
+            return []
+        return [
+            *self._announce(),
             ResponseInProgress(**self._numbering.stamp(), response=self.response),
         ]
+
+    def _announce(self) -> list[ResponseEvent]:
+        """A client must learn of the response before it learns anything of it."""
+        if self._announced:
+            return []
+        self._announced = True
+        return [ResponseCreated(**self._numbering.stamp(), response=self.response)]
 
     def feed(self, delta: Delta, now: int) -> list[ResponseEvent]:
         if self._status != "in_progress":
@@ -222,7 +249,6 @@ class Turn:
         incomplete: str | None = None,
         error: ResponseProblem | None = None,
     ) -> list[ResponseEvent]:
-        begun = self._status != "queued"
         if not self._move(status):
             return []
         self.response = replace(
@@ -233,8 +259,7 @@ class Turn:
             completed_at=now if status == "completed" else None,
             incomplete_details=IncompleteDetails(incomplete) if incomplete else None,
         )
-        events: list[ResponseEvent] = []
-        if not begun:  # a client must learn of the response before it learns of its end
-            events.append(ResponseCreated(**self._numbering.stamp(), response=self.response))
-        events.append(TERMINAL_EVENT[status](**self._numbering.stamp(), response=self.response))
-        return events
+        return [
+            *self._announce(),
+            TERMINAL_EVENT[status](**self._numbering.stamp(), response=self.response),
+        ]

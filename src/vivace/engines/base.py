@@ -68,6 +68,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """False: only read the prompt, so that the next request finds it cached."""
     parent_id: str | None = None
     """The response this one continues; an engine may keep its tokens."""
+    priority: int = 0
+    """0 is the most urgent; an engine that can serves the urgent first."""
     owner: str = ""
     """Whose work it is. An engine that runs in our process tree shares no cache between owners;
     an HTTP endpoint has no way to be told."""

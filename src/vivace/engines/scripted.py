@@ -289,7 +289,7 @@ class ScriptedEngine:
 
     def _step(self, batch: Sequence[_Request], now: float) -> None:
         budget = self._capacity.prefill_chunk
-        for request in batch:
+        for request in sorted(batch, key=lambda request: request.priority):
             if request not in self._requests:
                 continue  # aborted, or the engine died in this step
             if request.unread:
@@ -319,6 +319,7 @@ class ScriptedEngine:
 class _Request:
     def __init__(self, work: Work, acts: Iterable[Act], prompt: _Prompt) -> None:
         self.prompt = prompt
+        self.priority = work.priority
         self.unread = prompt.length - prompt.cached
         self.stalled_until = 0.0
         self.ended = False

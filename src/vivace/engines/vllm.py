@@ -66,6 +66,7 @@ class VllmEngine:
         self._model = model
         self._arguments = {"max_model_len": card.context, **(arguments or {})}
         self._environment = dict(environment or {})
+        self._by_priority = self._arguments.get("scheduling_policy", "priority") == "priority"
         self._tool_parser = tool_parser
         self._reasoning_parser = reasoning_parser
         self._fim = fim
@@ -125,7 +126,11 @@ class VllmEngine:
                     f"vLLM {vllm.__version__} is installed and Vivace was written for "
                     f"{WRITTEN_FOR}. Install vllm=={WRITTEN_FOR}.*."
                 )
-            defaults = {"disable_log_stats": True, "enable_prefix_caching": True}
+            defaults = {
+                "disable_log_stats": True,
+                "enable_prefix_caching": True,
+                "scheduling_policy": "priority",
+            }
             try:
                 arguments = AsyncEngineArgs(model=self._model, **{**defaults, **self._arguments})
                 config = arguments.create_engine_config()
@@ -228,7 +233,8 @@ class VllmEngine:
         asked = TokensPrompt(prompt_token_ids=prompt.ids)
         if work.owner:
             asked["cache_salt"] = work.owner
-        answer = self._engine.generate(asked, reading.sampling, work.id)
+        urgency = {"priority": work.priority} if self._by_priority else {}
+        answer = self._engine.generate(asked, reading.sampling, work.id, **urgency)
         try:
             async with contextlib.aclosing(answer) as outputs:
                 async for output in outputs:

@@ -31,6 +31,7 @@ from vivace.config import (
     EngineConfig,
     LlamaCppConfig,
     OpenAIConfig,
+    TierConfig,
     VllmConfig,
     is_loopback,
 )
@@ -45,6 +46,7 @@ from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
+from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.front import Front
 from vivace.gateway.http import json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import now
@@ -54,6 +56,8 @@ from vivace.gateway.runner import Runner
 from vivace.gateway.transport import DroppableWebSocket
 from vivace.gateway.websocket import WebSocketDoor
 from vivace.models import Fim
+from vivace.scheduling.scheduler import Room, Scheduler
+from vivace.scheduling.tiers import Tier
 from vivace.store.sqlite import SqliteStore
 
 __all__ = ["Gateway", "accelerators", "serve"]
@@ -93,7 +97,12 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
         case VllmConfig():
             return _vllm(config, card, base)
     script = Script.load(base / config.script) if config.script else Script()
-    capacity = Capacity(rate=config.rate, growth=config.growth, prefill_rate=config.prefill_rate)
+    capacity = Capacity(
+        rate=config.rate,
+        growth=config.growth,
+        prefill_rate=config.prefill_rate,
+        prefill_chunk=config.prefill_chunk,
+    )
     return ScriptedEngine(config.name, [card], script, capacity)
 
 
@@ -110,6 +119,17 @@ def _vllm(config: VllmConfig, card: Card, base: Path) -> Engine:
         tool_parser=config.tool_parser or (known.tool_form if known else None),
         reasoning_parser=config.reasoning_parser,
         fim=known.fim if known else None,
+    )
+
+
+def _tier(config: TierConfig) -> Tier:
+    return Tier(
+        name=config.name,
+        engines=config.engines,
+        limits=config.limits,
+        queue=config.queue,
+        first_token=config.first_token_seconds,
+        spill=config.spill,
     )
 
 
@@ -137,7 +157,13 @@ class Gateway:
         limits = config.limits
         self._config = config
         self.metrics = Metrics()
-        self.catalogue = Catalogue(build_engine(engine, base) for engine in config.engines)
+        self.catalogue = Catalogue(
+            [build_engine(engine, base) for engine in config.engines],
+            [_tier(tier) for tier in config.tiers],
+        )
+        rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
+        scheduler = Scheduler(self.catalogue.tiers, rooms)
+        self.dispatch = Dispatch(scheduler, self.catalogue.by_name, self.metrics)
         memory = config.store.path == ":memory:"
         self.archive = Archive(
             SqliteStore(
@@ -148,6 +174,7 @@ class Gateway:
         )
         self.runner = Runner(
             self.catalogue,
+            self.dispatch,
             self.archive,
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
@@ -232,8 +259,7 @@ class Gateway:
         return json_response({"object": "list", "data": cards})
 
     async def _model(self, request: Request) -> HttpResponse:
-        _, card = self.catalogue.find(request.path_params["name"])
-        return json_response(self._describe(card))
+        return json_response(self._describe(self.catalogue.card(request.path_params["name"])))
 
     async def _healthz(self, request: Request) -> HttpResponse:
         return PlainTextResponse("ok\n")
@@ -247,6 +273,7 @@ class Gateway:
 
     async def _metrics(self, request: Request) -> HttpResponse:
         # Two engines of one kind may share one registry, whose figures must not come twice.
+        self.dispatch.measure()
         of_engines = {engine.metrics() for engine in self.catalogue.engines}
         body = self.metrics.exposition() + b"".join(sorted(of_engines))
         return HttpResponse(body, media_type=Metrics.CONTENT_TYPE)

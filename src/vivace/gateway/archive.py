@@ -10,19 +10,28 @@ from msgspec import Struct
 
 from vivace.conversation.chain import Link
 from vivace.protocol.codec import encode
-from vivace.protocol.events import Response
+from vivace.protocol.events import IncompleteDetails, Response
 from vivace.protocol.items import Item
 from vivace.store.base import Store, StoredTurn
 
-__all__ = ["Archive", "Record"]
+__all__ = ["Archive", "Record", "is_whole"]
 
 
-class _Outputs(Struct):
+class _Ended(Struct):
     output: list[Item] = []
+    status: str = "completed"
+    incomplete_details: IncompleteDetails | None = None
 
 
 _items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
-_outputs: msgspec.json.Decoder[_Outputs] = msgspec.json.Decoder(_Outputs)
+_ended: msgspec.json.Decoder[_Ended] = msgspec.json.Decoder(_Ended)
+
+
+def is_whole(response: Response | _Ended) -> bool:
+    """Whether it came to its own end, or was sent another way by its user."""
+    details = response.incomplete_details
+    steered = details is not None and details.reason in ("steered", "interrupted")
+    return response.status == "completed" or steered
 
 
 class Record:
@@ -72,12 +81,14 @@ class Archive:
         turns = await self._store.chain(response_id, owner)
         link: Link | None = None
         for turn in turns or ():
+            ended = _ended.decode(turn.response)
             link = Link(
                 turn.id,
                 link,
                 tuple(_items.decode(turn.input)),
-                tuple(_outputs.decode(turn.response).output),
+                tuple(ended.output),
                 turn.tokens,
+                is_whole(ended),
             )
         if link is not None:
             self._remember(link, owner)

@@ -1,51 +1,87 @@
-"""Which models there are, and which engine answers for each."""
+"""Which models there are: tiers, and the engines that answer for each."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
 
 from vivace.engines.base import Card, Engine
-from vivace.errors import NotFound, Unavailable
+from vivace.errors import NotFound
+from vivace.protocol.events import Routing
+from vivace.scheduling.tiers import AUTO, Ask, Tier, route
 
-__all__ = ["Catalogue"]
+__all__ = ["Catalogue", "Offer"]
+
+
+class Offer(Struct, frozen=True):
+    """A tier as a client meets it."""
+
+    tier: Tier
+    card: Card
+    engine: Engine
+    """The first of its pool: they are of one mind about how long a text is."""
 
 
 class Catalogue:
-    def __init__(self, engines: Iterable[Engine]) -> None:
+    def __init__(self, engines: Iterable[Engine], tiers: Sequence[Tier] = ()) -> None:
         self.engines = tuple(engines)
-        self._by_model = {
-            card.name: (engine, card) for engine in self.engines for card in engine.cards
-        }
-        self._default = next(iter(self._by_model))
+        self.by_name = {engine.name: engine for engine in self.engines}
+        pooled = {name for tier in tiers for name in tier.engines}
+        single = [
+            Tier(name=engine.cards[0].name, engines=(engine.name,))
+            for engine in self.engines
+            if engine.name not in pooled
+        ]
+        self.tiers = (*tiers, *single)
+        self._offers = {tier.name: self._offer(tier) for tier in self.tiers}
+        self._routed = {tier.name: tier for tier in tiers if tier.name in ("fast", "deep")}
+        self._default = next(iter(self._offers))
+
+    def _offer(self, tier: Tier) -> Offer:
+        pool = [self.by_name[name] for name in tier.engines]
+        # Whichever engine of the pool takes a turn, it must fit.
+        context = min(engine.cards[0].context for engine in pool)
+        return Offer(tier, Card(tier.name, context, pool[0].cards[0].owned_by), pool[0])
 
     @property
     def cards(self) -> list[Card]:
-        return [card for _, card in self._by_model.values()]
+        cards = [offer.card for offer in self._offers.values()]
+        if self._routed:
+            context = min(self._offers[name].card.context for name in self._routed)
+            cards.append(Card(AUTO, context))
+        return cards
 
     @property
     def ready(self) -> bool:
         return all(engine.healthy() for engine in self.engines)
 
-    def find(self, model: str | None) -> tuple[Engine, Card]:
-        """The engine and card for a model's name; without one, the first that was configured."""
-        found = self._by_model.get(model or self._default)
+    def card(self, model: str) -> Card:
+        return next((card for card in self.cards if card.name == model), None) or self._find(model)
+
+    def _find(self, model: str) -> Card:
+        return self.offer(model).card
+
+    def offer(self, model: str | None) -> Offer:
+        """The tier of this name; without one, the first that was configured."""
+        found = self._offers.get(model or self._default)
         if found is None:
-            near = difflib.get_close_matches(model or "", self._by_model, n=1)
-            advice = f"Did you mean '{near[0]}'?" if near else f"There are: {self._names()}."
+            names = [card.name for card in self.cards]
+            near = difflib.get_close_matches(model or "", names, n=1)
+            there = ", ".join(f"'{name}'" for name in names)
+            advice = f"Did you mean '{near[0]}'?" if near else f"There are: {there}."
             raise NotFound(
                 f"The model '{model}' does not exist here. {advice}",
                 code="model_not_found",
                 param="model",
             )
-        engine, card = found
-        if not engine.healthy():
-            raise Unavailable(
-                f"The engine for '{card.name}' is not running; try again in a moment.",
-                code="engine_unavailable",
-                retry_after=1,
-            )
-        return engine, card
+        return found
 
-    def _names(self) -> str:
-        return ", ".join(f"'{name}'" for name in self._by_model)
+    def routed(self, ask: Ask) -> tuple[Offer, Routing]:
+        """The tier that ``auto`` means for this request."""
+        tier, reason = route(ask, self._routed)
+        return self._offers[tier.name], Routing(tier.name, reason)
+
+    def routes(self, model: str | None) -> bool:
+        return model == AUTO and bool(self._routed)

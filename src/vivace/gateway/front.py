@@ -61,7 +61,8 @@ class Front:
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["x-request-id"] = request_id
+                headers = {"x-request-id": request_id, **state.get("headers", {})}
+                MutableHeaders(scope=message).update(headers)
             await send(message)
 
         await self._app(scope, receive, named)

@@ -204,7 +204,7 @@ class EventStream(HttpResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._write = send
         state = self._request.state
-        connection = self._runner.connect(self, state.owner, state.request_id)
+        self._connection = connection = self._runner.connect(self, state.owner, state.request_id)
         leaving = asyncio.create_task(self._await_disconnect(receive))
         try:
             await connection.receive(self._create)
@@ -240,6 +240,7 @@ class EventStream(HttpResponse):
                     {"type": "http.response.body", "body": _framed(event), "more_body": True}
                 )
             elif isinstance(event, ErrorFrame):
+                self._request.state.headers = self._connection.headers
                 error = self._explain(raised(event))
                 await problem(error, self._request)(
                     self._request.scope, self._request.receive, self._write
@@ -249,6 +250,7 @@ class EventStream(HttpResponse):
     async def _begin(self) -> None:
         if not self._begun:
             self._begun = True
+            self._request.state.headers = self._connection.headers
             headers = [
                 (b"content-type", b"text/event-stream; charset=utf-8"),
                 (b"cache-control", b"no-cache"),
@@ -317,6 +319,7 @@ async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> 
     if not turn.done():
         await connection.close()
     await turn
+    state.headers = connection.headers
     return collector.result()
 
 

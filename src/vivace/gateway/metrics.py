@@ -47,5 +47,27 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.queue = Gauge(
+            "vivace_queue_length",
+            "Turns that wait for an engine.",
+            ["tier", "kind"],
+            registry=self.registry,
+        )
+        self.queue_wait = Histogram(
+            "vivace_queue_wait_seconds",
+            "From the request to the engine.",
+            ["tier", "kind"],
+            buckets=(0.0005, 0.001, 0.002, *_SECONDS),
+            registry=self.registry,
+        )
+        self.engine_running, self.engine_slots, self.engine_up = (
+            Gauge(f"vivace_engine_{name}", text, ["engine"], registry=self.registry)
+            for name, text in (
+                ("running", "Turns on this engine."),
+                ("slots", "How many it takes at once."),
+                ("up", "Whether it is running."),
+            )
+        )
+
     def exposition(self) -> bytes:
         return generate_latest(self.registry)

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from vivace.conversation import compaction
@@ -35,12 +35,14 @@ from vivace.conversation.session import (
 )
 from vivace.conversation.turn import Turn, open_response
 from vivace.engines.base import Card, Chat, Engine, Sampling, Work
-from vivace.errors import EngineError, RequestError, StoreError, Unavailable
-from vivace.gateway.archive import Archive
-from vivace.gateway.catalogue import Catalogue
+from vivace.engines.messages import estimate_tokens
+from vivace.errors import EngineDied, EngineError, RequestError, StoreError, Unavailable
+from vivace.gateway.archive import Archive, is_whole
+from vivace.gateway.catalogue import Catalogue, Offer
+from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.metrics import Metrics
-from vivace.protocol.events import ErrorFrame, Event
+from vivace.protocol.events import ErrorFrame, Event, Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import (
     ClientEvent,
@@ -50,6 +52,10 @@ from vivace.protocol.requests import (
     TextConfig,
     Toolbox,
 )
+from vivace.scheduling.limits import Charge, Ledger
+from vivace.scheduling.queue import KINDS, Job, Weights
+from vivace.scheduling.scheduler import Waiting
+from vivace.scheduling.tiers import Ask, kind_of
 
 __all__ = ["Connection", "Outlet", "Runner", "Told"]
 
@@ -69,9 +75,16 @@ class Runner:
     """What all connections of a process share."""
 
     def __init__(
-        self, catalogue: Catalogue, archive: Archive, metrics: Metrics, limits: Limits
+        self,
+        catalogue: Catalogue,
+        dispatch: Dispatch,
+        archive: Archive,
+        metrics: Metrics,
+        limits: Limits,
     ) -> None:
         self.catalogue = catalogue
+        self.dispatch = dispatch
+        self.ledger = Ledger()
         self.archive = archive
         self.metrics = metrics
         self.limits = limits
@@ -196,6 +209,8 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, _Run] = {}
         self._early: dict[str, list[Stop]] = {}
+        self.headers: dict[str, str] = {}
+        """What is left of the client's limits, once a turn has been charged to them."""
 
     @property
     def idle(self) -> bool:
@@ -279,32 +294,36 @@ class Connection:
         try:
             if ticket.line and self._runner.draining:
                 raise Unavailable("This server is shutting down; connect again.", retry_after=1)
-            engine, card = self._runner.catalogue.find(ticket.request.body.model)
-            work = self._work(ticket, engine, card)
+            plan = self._plan(ticket)
         except RequestError as error:
             await self._act(self._session.refuse(ticket, error))
             return
         task = asyncio.current_task()
         assert task is not None
-        response = open_response(ticket.request, ticket.id, card.name, now())
-        run = _Run(Turn(response, new_id, ticket.lane), card.name, ticket, self, task)
+        name = plan.offer.card.name
+        response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
+        run = _Run(Turn(response, new_id, ticket.lane), name, ticket, self, task)
         self._runs[ticket.id] = run
         self._runner.began(run)
         try:
             for order in self._early.pop(ticket.id, ()):
                 await self._stop(order)
-            await self._carry(run, ticket, engine, work)
+            await self._carry(run, ticket, plan)
         finally:
+            plan.place.leave()
             del self._runs[ticket.id]
             self._runner.ended(run)
 
-    async def _carry(self, run: _Run, ticket: Ticket, engine: Engine, work: Work) -> None:
+    async def _carry(self, run: _Run, ticket: Ticket, plan: _Plan) -> None:
         started = time.perf_counter()
         meter = _Meter()
         last: list[Event]
+        fault: bool | None = None
         try:
-            last = await self._generate(run.turn, engine, work, meter)
+            last = await self._generate_somewhere(run.turn, plan, meter)
+            fault = False
         except EngineError as error:
+            fault = isinstance(error, EngineDied) or None
             # Its words may quote the prompt: they are for the client, not for the log.
             log.warning(
                 "failed request_id=%s turn=%s %s", self._request_id, run.turn.id, error.code
@@ -320,13 +339,34 @@ class Connection:
             end = {"interrupt": run.turn.interrupt, "steer": run.turn.steer}
             last = [*meter.unsent, *end.get(run.stopping, run.turn.cancel)(now())]
         last = [*run.receipts, *last]
-        link = self._link(ticket, run.turn, meter.tokens)
+        tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
+        plan.settle(self._runner.ledger, tokens, fault)
+        link = self._link(ticket, run.turn, tokens)
         if ticket.request.stored:
             last = await self._keep(link, run.turn, last)
         self._measure(run, meter, started)
         decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
         await self._outlet.send(last)
         await self._act(decisions)
+
+    async def _generate_somewhere(self, turn: Turn, plan: _Plan, meter: _Meter) -> list[Event]:
+        """On the engine it was given; on another one if that dies before the first word."""
+
+        async def tell(waiting: Waiting) -> None:
+            meter.unsent = [*turn.wait(waiting.position, waiting.seconds)]
+            await self._outlet.send(meter.unsent)
+
+        while True:
+            engine = await plan.place.engine(tell)
+            try:
+                return await self._generate(turn, engine, plan.work, meter)
+            except EngineDied:
+                plan.place.leave(ok=False)
+                if meter.deltas or len(plan.offer.tier.engines) < 2 or plan.tries == 0:
+                    raise
+                plan.tries -= 1
+                log.info("again elsewhere request_id=%s turn=%s", self._request_id, turn.id)
+                plan.place = self._runner.dispatch.enter(plan.place.job)
 
     async def _generate(self, turn: Turn, engine: Engine, work: Work, meter: _Meter) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
@@ -340,6 +380,7 @@ class Connection:
                     return [*turn.feed(delta, now())]
                 if meter.first is None:
                     meter.first = time.perf_counter()
+                meter.deltas += 1
                 meter.unsent = [*turn.feed(delta, 0)]
                 if turn.ended:  # a steer waited for this item
                     return meter.unsent
@@ -356,10 +397,50 @@ class Connection:
             last[-1] = replace(last[-1], response=unstored)
         return last
 
-    def _work(self, ticket: Ticket, engine: Engine, card: Card) -> Work:
+    def _plan(self, ticket: Ticket) -> _Plan:
+        """Which tier takes the turn, and a place on its engines; refuses what cannot be."""
+        runner, body = self._runner, ticket.request.body
+        routing: Routing | UnsetType = UNSET
+        offer = runner.catalogue.offer(None if runner.catalogue.routes(body.model) else body.model)
+        ask = _ask(ticket, offer)
+        if runner.catalogue.routes(body.model):
+            offer, routing = runner.catalogue.routed(ask)
+        kind = kind_of(ask)
+        work = self._work(ticket, offer.engine, offer.card, KINDS.index(kind))
+        tier, clock = offer.tier, time.monotonic()
+        written = ask.max_tokens or _USUAL_ANSWER
+        try:
+            charge = runner.ledger.charge(
+                self.owner,
+                tier.name,
+                tier.limits,
+                input_tokens=ask.input_tokens,
+                output_tokens=written if ticket.request.generates else 0,
+                now=clock,
+            )
+        finally:
+            self.headers = runner.ledger.headers(self.owner, tier.name, tier.limits, clock)
+        job = Job(
+            id=ticket.id,
+            owner=self.owner,
+            tier=tier.name,
+            kind=kind,
+            place=f"{self.owner}/{_conversation(ticket)}",
+            cost=_WEIGHTS.cost(ask.new_tokens, written),
+            since=clock,
+        )
+        try:
+            place = runner.dispatch.enter(job)
+        except RequestError:
+            runner.ledger.settle(charge, input_tokens=0, output_tokens=0, now=clock)
+            raise
+        return _Plan(offer, work, place, charge, routing, ask)
+
+    def _work(self, ticket: Ticket, engine: Engine, card: Card, priority: int) -> Work:
         """What the engine is asked to do; refuses what it could not."""
         request, body = ticket.request, ticket.request.body
         return Work(
+            priority=priority,
             id=ticket.id,
             model=card.name,
             prompt=request.fill or self._chat(ticket, engine, card),
@@ -407,11 +488,12 @@ class Connection:
             ticket.parent,
             ticket.input,
             tuple(turn.response.output),
-            tokens.input + tokens.output,
+            tokens.input + tokens.output if turn.response.usage is not None else 0,
+            is_whole(turn.response),
         )
 
     def _measure(self, run: _Run, meter: _Meter, started: float) -> None:
-        metrics, model, tokens = self._runner.metrics, run.model, meter.tokens
+        metrics, model, tokens = self._runner.metrics, run.model, meter.tokens or Tokens()
         ended = time.perf_counter()
         metrics.turns.labels(model, run.turn.status).inc()
         metrics.duration.labels(model).observe(ended - started)
@@ -439,12 +521,86 @@ class Connection:
 class _Meter:
     """What is learnt of a turn while it runs."""
 
-    __slots__ = ("first", "tokens", "unsent")
+    __slots__ = ("deltas", "first", "tokens", "unsent")
 
     def __init__(self) -> None:
         self.unsent: list[Event] = []
         self.first: float | None = None
-        self.tokens = Tokens()
+        self.deltas = 0
+        self.tokens: Tokens | None = None
+        """As the engine counted; None when it did not come to that."""
+
+
+_USUAL_ANSWER = 256
+"""Tokens that an answer is taken to have until it has them."""
+_WEIGHTS = Weights()
+
+
+class _Plan:
+    """A turn that has its place: what will run, and what it was charged."""
+
+    def __init__(
+        self,
+        offer: Offer,
+        work: Work,
+        place: Place,
+        charge: Charge,
+        routing: Routing | UnsetType,
+        ask: Ask,
+    ) -> None:
+        self.offer = offer
+        self.work = work
+        self.place = place
+        self.routing = routing
+        self.tries = len(offer.tier.engines)
+        self._charge = charge
+        self._ask = ask
+
+    def guess(self, deltas: int) -> Tokens:
+        """What a turn took that was stopped before its engine could tell."""
+        return Tokens(self._ask.input_tokens, deltas)
+
+    def settle(self, ledger: Ledger, tokens: Tokens, fault: bool | None) -> None:
+        """Charge what it really took, and make room for the next."""
+        cost = _WEIGHTS.cost(max(0, tokens.input - tokens.cached), tokens.output)
+        self.place.leave(cost=cost, ok=None if fault is None else not fault)
+        ledger.settle(
+            self._charge,
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            now=time.monotonic(),
+        )
+
+
+def _ask(ticket: Ticket, offer: Offer) -> Ask:
+    """What is known of a request before it runs; lengths are estimates."""
+    request, body = ticket.request, ticket.request.body
+    fresh = estimate_tokens(ticket.input)
+    if request.fill is not None:
+        fresh = len(request.fill.prefix + (request.fill.suffix or "")) // 3
+    known = ticket.parent.tokens if ticket.parent else 0
+    past = known or estimate_tokens(ticket.past)
+    return Ask(
+        fill=request.fill is not None,
+        steered=bool(ticket.carried),
+        background=bool(body.background) or body.service_tier == "flex",
+        tools=bool(request.toolbox.tools),
+        input_tokens=past + fresh,
+        new_tokens=fresh if ticket.parent else past + fresh,
+        max_tokens=body.max_output_tokens,
+        effort=body.reasoning.effort if body.reasoning else None,
+        failed_before=ticket.parent is not None and not ticket.parent.whole,
+    )
+
+
+def _conversation(ticket: Ticket) -> str:
+    """A name for the conversation that stays the same from turn to turn."""
+    if ticket.request.body.prompt_cache_key:
+        return ticket.request.body.prompt_cache_key
+    link = ticket.parent
+    while link is not None and link.parent is not None:
+        link = link.parent
+    return link.id if link is not None else ticket.id
 
 
 def _all_tools(own: Toolbox, items: Sequence[Item]) -> Toolbox:

@@ -29,6 +29,7 @@ __all__ = [
     "OutputTextDelta",
     "OutputTextDone",
     "OutputTokensDetails",
+    "QueuePlace",
     "ReasoningTextDelta",
     "ReasoningTextDone",
     "RequiredOutput",
@@ -40,7 +41,9 @@ __all__ = [
     "ResponseInProgress",
     "ResponseIncomplete",
     "ResponseProblem",
+    "ResponseQueued",
     "ReturnedSteer",
+    "Routing",
     "SteerAccepted",
     "SteerEvent",
     "SteerFailed",
@@ -80,8 +83,22 @@ class ResponseProblem(Struct, frozen=True):
     message: str
 
 
+class Routing(Struct, frozen=True):
+    """Which tier answered for ``auto``, and why."""
+
+    tier: str
+    reason: str
+
+
+class QueuePlace(Struct, frozen=True):
+    """Where a turn stands that has to wait: 1 is next."""
+
+    position: int
+    estimated_seconds: float
+
+
 class Response(Struct, frozen=True, kw_only=True):
-    """Every field is required on the wire, so none is ever left out."""
+    """Every field is required on the wire, so none is ever left out but our own."""
 
     id: str
     object: str = "response"
@@ -114,6 +131,7 @@ class Response(Struct, frozen=True, kw_only=True):
     metadata: dict[str, str] = {}
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+    routing: Routing | UnsetType = UNSET
 
 
 class Compacted(Struct, frozen=True, kw_only=True):
@@ -142,6 +160,10 @@ class _WithResponse(ResponseEvent, frozen=True, kw_only=True):
 
 class ResponseCreated(_WithResponse, frozen=True, tag="response.created"):
     pass
+
+
+class ResponseQueued(_WithResponse, frozen=True, kw_only=True, tag="response.queued"):
+    queue: QueuePlace
 
 
 class ResponseInProgress(_WithResponse, frozen=True, tag="response.in_progress"):

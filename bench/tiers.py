@@ -1,0 +1,291 @@
+"""Whether a keystroke stays instant while agents saturate the engine, and whether keys are fair.
+
+The scripted engine (a replayed answer, no model) has one capacity for all: a step takes longer the
+more requests are in it, and reading prompts takes time that everyone waits for. Measured over the
+WebSocket, with classes and without them, in one run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import statistics
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psutil
+from websockets.asyncio.client import ClientConnection, connect
+
+from bench._report import Report, percentile
+from bench._server import served
+
+CONFIG = """
+version = 1
+[server]
+port = {{port}}
+[limits]
+turns_in_flight = 512
+turns_waiting = 4096
+[store]
+path = ":memory:"
+[[engines]]
+name = "shared"
+kind = "scripted"
+model = "local-model"
+script = "script.toml"
+rate = {rate}
+growth = {growth}
+prefill_rate = {prefill}
+prefill_chunk = {chunk}
+slots = {slots}
+reserved = {reserved}
+[[tiers]]
+name = "fast"
+engines = ["shared"]
+queue = 4096
+[[tiers]]
+name = "limited"
+engines = ["shared"]
+[tiers.limits]
+requests_per_minute = 1
+"""
+
+KEYS = """
+[[keys]]
+name = "{name}"
+sha256 = "{digest}"
+"""
+
+RATE, GROWTH, PREFILL = 100, 0.01, 20_000
+"""A step takes 10 ms alone and 1% more for every further request."""
+
+
+def config(*, classes: bool, keys: str = "", slots: int = 24) -> str:
+    """Without classes everything goes to the engine as it comes, as most servers do."""
+    given = (
+        {"slots": slots, "reserved": slots // 3, "chunk": 64}
+        if classes
+        else {"slots": 1024, "reserved": 0, "chunk": 2048}
+    )
+    return CONFIG.format(rate=RATE, growth=GROWTH, prefill=PREFILL, **given) + keys
+
+
+def script() -> str:
+    """Answers by what is asked: short at the cursor, long for agents, of random length."""
+    dice = random.Random(5)
+    replies = ['[[replies]]\nwhen = "^quick"\nthen = [{ do = "say", text = " word", times = 8 }]\n']
+    for number in range(64):
+        length = min(2000, int(20 * dice.paretovariate(1.2)))
+        replies.append(
+            f'[[replies]]\nwhen = "length {number:02d}"\n'
+            f'then = [{{ do = "say", text = " word", times = {length} }}]\n'
+        )
+    return "".join(replies)
+
+
+class Client:
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def at(port: int, key: str = "none") -> AsyncIterator[Client]:
+        address = f"ws://127.0.0.1:{port}/v1/responses"
+        headers = {"Authorization": f"Bearer {key}"}
+        async with connect(
+            address, compression=None, max_size=None, additional_headers=headers
+        ) as socket:
+            yield Client(socket)
+
+    async def turn(self, text: str, **body: Any) -> dict[str, Any]:
+        """Figures of one turn: when the first token and the end came, and what was foretold."""
+        create = {"type": "response.create", "model": "fast", "input": text, "store": False}
+        started = time.perf_counter()
+        await self._socket.send(json.dumps(create | body))
+        seen: dict[str, Any] = {"first": None, "begun": None, "foretold": None, "tokens": 0}
+        while True:
+            event = json.loads(await self._socket.recv())
+            now = time.perf_counter() - started
+            match event["type"]:
+                case "response.queued":
+                    seen["foretold"] = seen["foretold"] or event["queue"]["estimated_seconds"]
+                case "response.in_progress":
+                    seen["begun"] = now
+                case "response.output_text.delta":
+                    seen["first"] = seen["first"] or now
+                    seen["tokens"] += 1
+                case "response.completed" | "response.incomplete":
+                    return seen | {"wall": now}
+                case "error":
+                    return seen | {"wall": now, "refused": event["error"]["code"]}
+
+
+async def agent(port: int, stop: asyncio.Event, number: int, found: list[dict[str, Any]]) -> None:
+    """Long prompts and answers of random length, one after the other."""
+    dice = random.Random(number)
+    async with Client.at(port) as client:
+        while not stop.is_set():
+            prompt = f"length {dice.randrange(64):02d} " + "context " * 500 * (1 + number % 4)
+            tier = {"service_tier": "flex"} if number % 8 == 7 else {}
+            found.append(await client.turn(prompt, **tier))
+
+
+async def keystrokes(port: int, count: int) -> list[float]:
+    """Completions one after the other, as a person types."""
+    times = []
+    async with Client.at(port) as client:
+        for number in range(count):
+            seen = await client.turn(f"quick {number}", max_output_tokens=8)
+            times.append(seen["first"])
+            await asyncio.sleep(0.02)
+    return times
+
+
+async def loaded(port: int, count: int, agents: int) -> tuple[list[float], list[dict[str, Any]]]:
+    stop, found = asyncio.Event(), list[dict[str, Any]]()
+    tasks = [asyncio.create_task(agent(port, stop, n, found)) for n in range(agents)]
+    await asyncio.sleep(3)
+    times = await keystrokes(port, count)
+    stop.set()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return times, found
+
+
+def classes(report: Report, options: Any) -> list[dict[str, Any]]:
+    with served(config(classes=True), script_toml=script()) as (port, process):
+        alone = asyncio.run(keystrokes(port, options.keystrokes))
+        gateway = psutil.Process(process.pid)
+        before, started = sum(gateway.cpu_times()[:2]), time.perf_counter()
+        with_classes, found = asyncio.run(loaded(port, options.keystrokes, options.agents))
+        seconds = time.perf_counter() - started
+        busy = (sum(gateway.cpu_times()[:2]) - before) / seconds
+    with served(config(classes=False), script_toml=script()) as (port, _):
+        without, _ = asyncio.run(loaded(port, options.keystrokes // 4, options.agents))
+    report.spread("first token of a completion, engine idle", alone, "ms", 1000)
+    report.spread(f"  beside {options.agents} agents, with classes", with_classes, "ms", 1000)
+    report.spread(f"  beside {options.agents} agents, without", without, "ms", 1000)
+    report.say("gateway's share of a core meanwhile", busy)
+    ratio = percentile(with_classes, 0.99) / percentile(alone, 0.99)
+    report.goal("p99 beside agents at most 1.3 of idle", met=ratio <= 1.3, measured=f"{ratio:.2f}")
+    report.goal("gateway below 70% of a core", met=busy < 0.7, measured=f"{busy:.0%}")
+    return found
+
+
+# -- fairness -------------------------------------------------------------------------------------
+
+
+def key_table(names: list[str]) -> str:
+    import hashlib
+
+    return "".join(
+        KEYS.format(name=name, digest=hashlib.sha256(name.encode()).hexdigest()) for name in names
+    )
+
+
+async def share(port: int, name: str, streams: int, seconds: float) -> int:
+    """Tokens a key gets with so many requests open at a time."""
+    until = time.perf_counter() + seconds
+    tokens = 0
+
+    async def one(number: int) -> None:
+        nonlocal tokens
+        async with Client.at(port, name) as client:
+            while time.perf_counter() < until:
+                text = f"length {number % 64:02d} " + "context " * 40
+                seen = await client.turn(text, tools=[TOOL])
+                if time.perf_counter() < until:
+                    tokens += seen["tokens"]
+
+    await asyncio.gather(*(one(number) for number in range(streams)))
+    return tokens
+
+
+TOOL = {"type": "function", "name": "f", "description": "", "parameters": {"type": "object"}}
+
+
+def fairness(report: Report, options: Any) -> None:
+    modest = [f"key{number}" for number in range(7)]
+    names = [*modest, "greedy"]
+
+    async def all_of(port: int, greedy: int) -> list[int]:
+        wanted = [share(port, name, 4, options.seconds) for name in modest]
+        return await asyncio.gather(*wanted, share(port, "greedy", greedy, options.seconds))
+
+    keys = key_table(names)
+    with served(config(classes=True, keys=keys), script_toml=script()) as (port, _):
+        fair = asyncio.run(all_of(port, 4))
+        unfair = asyncio.run(all_of(port, 4 * 50))
+    kept = [after / before for before, after in zip(fair[:-1], unfair[:-1], strict=True)]
+    report.say("tokens of the others, all alike", sum(fair[:-1]))
+    report.say("tokens of the others, one key sends 50 times", sum(unfair[:-1]))
+    least = sum(unfair[:-1]) / sum(fair[:-1])
+    report.say("least of any key", min(kept))
+    report.goal("others keep 90% of their share", met=least >= 0.9, measured=f"{least:.0%}")
+
+
+# -- refusals and predictions ---------------------------------------------------------------------
+
+
+async def refusals(port: int, count: int) -> list[float]:
+    async with Client.at(port) as client:
+        await client.turn("quick", model="limited")
+        times = []
+        for _ in range(count):
+            seen = await client.turn("quick", model="limited")
+            assert seen["refused"] == "rate_limit_exceeded"
+            times.append(seen["wall"])
+        return times
+
+
+def predictions(report: Report, found: list[dict[str, Any]]) -> None:
+    """How well waits were foretold to those that waited over 200 ms."""
+    waited = [
+        (each["foretold"], each["begun"])
+        for each in found
+        if each["foretold"] and each["begun"] and each["begun"] > 0.2
+    ]
+    if len(waited) < 20:
+        report.say("turns that waited over 200 ms", len(waited))
+        return
+    mean = statistics.mean(real for _, real in waited[: len(waited) // 2])
+    later = waited[len(waited) // 2 :]
+    ours = [abs(told - real) / real for told, real in later]
+    theirs = [abs(mean - real) / real for _, real in later]
+    bias = statistics.mean((told - real) / real for told, real in later)
+    within = sum(1 for error in ours if error <= 0.3) / len(ours)
+    report.spread("turns that waited over 200 ms", [real for _, real in later], "s")
+    report.spread("error of the foretold wait", ours, "of it")
+    report.spread("error of a running mean", theirs, "of it")
+    report.say("bias of the foretold wait", bias)
+    better = statistics.median(ours) < statistics.median(theirs)
+    report.goal("closer than a running mean", met=better, measured=f"{statistics.median(ours):.2f}")
+    report.goal("within 30% for 80% of them", met=within >= 0.8, measured=f"{within:.0%}")
+
+
+def main() -> None:
+    report, options = Report.from_arguments(
+        "tiers",
+        "classes, fairness, limits and predictions on one scripted engine (a replayed answer)",
+        "websockets",
+        keystrokes=(400, "completions of each measurement"),
+        agents=(64, "agents beside them"),
+        seconds=(10.0, "of each measurement of fairness"),
+    )
+    found = classes(report, options)
+    fairness(report, options)
+    with served(config(classes=True), script_toml=script()) as (port, _):
+        refused = asyncio.run(refusals(port, 300))
+    report.spread("refusal over a limit", refused, "ms", 1000)
+    late = percentile(refused, 0.99) * 1000
+    report.goal("refused within 5 ms (p99)", met=late < 5, measured=f"{late:.2f} ms")
+    predictions(report, found)
+    report.end()
+
+
+if __name__ == "__main__":
+    main()

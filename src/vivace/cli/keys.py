@@ -1,0 +1,83 @@
+"""``vivace keys``: who may use this server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vivace.errors import ConfigError
+from vivace.keyring import Keyring
+
+__all__ = ["keys"]
+
+_config = click.option(
+    "--config",
+    "-c",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("vivace.toml"),
+    envvar="VIVACE_CONFIG",
+    show_default=True,
+    help="The configuration file; the keys are kept beside it.",
+)
+
+
+@click.group()
+def keys() -> None:
+    """Make, list and revoke the keys of this server.
+
+    Only their hashes are kept, in keys.json beside the configuration file. A running server takes
+    up a change by itself. Keys that are written in the configuration file are not touched.
+    """
+
+
+def _keyring(path: Path) -> Keyring:
+    # Not loaded: a server that others can reach is wrong until it has its first key.
+    if not path.is_file():
+        raise ConfigError(
+            f"There is no {path}, and keys are kept beside it. Name another with --config."
+        )
+    return Keyring(path.resolve().parent)
+
+
+@keys.command()
+@click.argument("name")
+@_config
+def create(name: str, path: Path) -> None:
+    """Make a key and show it, this once.
+
+    NAME says whose it is. The key alone goes to standard output.
+    """
+    keyring = _keyring(path)
+    click.echo(keyring.create(name))
+    click.echo(
+        f"\nThis is the key of {name!r}. It is not shown again: only its hash is kept, in "
+        f"{keyring.path}.\n"
+        "* Put it where it is used into an environment variable: export VIVACE_KEY=...\n"
+        "* To connect an editor or agent there: vivace connect CLIENT --key-env VIVACE_KEY\n"
+        "* Anything else sends it in the header 'Authorization: Bearer KEY'.\n"
+        f"* To take it back: vivace keys revoke {name}",
+        err=True,
+    )
+
+
+@keys.command("list")
+@_config
+def list_keys(path: Path) -> None:
+    """Say which keys there are, and since when."""
+    entries = _keyring(path).entries()
+    if not entries:
+        click.echo("There are no keys yet. To make one: vivace keys create NAME", err=True)
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        click.echo(f"{entry.name:{width}}  {entry.created_at}")
+
+
+@keys.command()
+@click.argument("name")
+@_config
+def revoke(name: str, path: Path) -> None:
+    """Take a key back; it opens nothing from now on."""
+    _keyring(path).revoke(name)
+    click.echo(f"The key of {name!r} is revoked.")

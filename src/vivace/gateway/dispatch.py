@@ -1,0 +1,103 @@
+"""Carries out what the scheduler decides: who waits here, and which engine takes it next."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from vivace.engines.base import Engine
+from vivace.gateway.metrics import Metrics
+from vivace.scheduling.queue import Job
+from vivace.scheduling.scheduler import Scheduler, Started, Waiting
+
+__all__ = ["Dispatch", "Place"]
+
+_LOOK_AGAIN = 0.5
+"""Seconds after which one that waits looks at its place and at the engines' health."""
+
+Tell = Callable[[Waiting], Awaitable[None]]
+
+
+class Place:
+    """A turn's place in the order of things: waiting, then on an engine, then gone."""
+
+    def __init__(self, dispatch: Dispatch, job: Job) -> None:
+        self.job = job
+        self._dispatch = dispatch
+        self.started: asyncio.Future[Engine] = asyncio.get_running_loop().create_future()
+
+    async def engine(self, tell: Tell) -> Engine:
+        """Wait for an engine; ``tell`` hears where one stands meanwhile, when that has changed."""
+        told: Waiting | None = None
+        while not self.started.done():
+            waiting = self._dispatch.look(self.job)
+            if told is None or waiting.position != told.position:
+                told = waiting
+                await tell(waiting)
+            await asyncio.wait({self.started}, timeout=_LOOK_AGAIN)
+        return self.started.result()
+
+    def leave(self, *, cost: float = 0.0, ok: bool | None = None) -> None:
+        """The turn is over, or waits no longer."""
+        self._dispatch.left(self, cost, ok)
+
+
+class Dispatch:
+    def __init__(
+        self, scheduler: Scheduler, engines: Mapping[str, Engine], metrics: Metrics
+    ) -> None:
+        self._scheduler = scheduler
+        self._engines = engines
+        self._metrics = metrics
+        self._places: dict[str, Place] = {}
+
+    def enter(self, job: Job) -> Place:
+        """A place on an engine, or in the queue; refuses when that is hopeless."""
+        self._check_health()
+        place = Place(self, job)
+        self._places[job.id] = place
+        try:
+            decided = self._scheduler.submit(job, time.monotonic())
+        except BaseException:
+            del self._places[job.id]
+            raise
+        if isinstance(decided, Started):
+            self._start([decided])
+        return place
+
+    def look(self, job: Job) -> Waiting:
+        self._check_health()
+        self._start(self._scheduler.fill(time.monotonic()))
+        return self._scheduler.waiting(job, time.monotonic())
+
+    def left(self, place: Place, cost: float, ok: bool | None) -> None:
+        if self._places.pop(place.job.id, None) is None:
+            return
+        if place.started.done():
+            now = time.monotonic()
+            self._start(self._scheduler.finished(place.job, now, cost=cost, ok=ok))
+        else:
+            self._scheduler.withdraw(place.job)
+
+    def measure(self) -> None:
+        """Write down how things stand, for whoever reads the metrics."""
+        self._check_health()
+        metrics = self._metrics
+        for (tier, kind), length in self._scheduler.lengths().items():
+            metrics.queue.labels(tier, kind).set(length)
+        for name, (running, slots, up) in self._scheduler.loads().items():
+            metrics.engine_running.labels(name).set(running)
+            metrics.engine_slots.labels(name).set(slots)
+            metrics.engine_up.labels(name).set(up)
+
+    def _check_health(self) -> None:
+        for name, engine in self._engines.items():
+            self._scheduler.mark(name, up=engine.healthy())
+
+    def _start(self, started: Sequence[Started]) -> None:
+        for each in started:
+            job = each.job
+            waited = time.monotonic() - job.since
+            self._metrics.queue_wait.labels(job.tier, job.kind).observe(waited)
+            self._places[job.id].started.set_result(self._engines[each.engine])

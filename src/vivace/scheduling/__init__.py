@@ -1,0 +1,1 @@
+"""Who may run, and when: limits, the fair queue, placement. Pure: now is an argument."""

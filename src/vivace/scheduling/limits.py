@@ -1,0 +1,270 @@
+"""What a key may use in a minute, what it has used, and what it runs.
+
+The generic cell rate algorithm: all that a limit has to remember is one time, its arrival. Using
+something moves the arrival on by the part of a minute that this is worth, and a minute ahead of
+now everything is used up::
+
+    now                        arrival                now + 60
+     ├────────── used ────────────┤───────── left ────────┤
+
+A request is charged by an estimate and settled by what it used. An arrival that is just moved back
+then gives away too much: meanwhile the clock has given back part of the estimate already. So open
+charges are kept in their order, and settling leaves the arrival that there would be if only what
+was used had been charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from vivace.errors import TooManyRequests
+
+__all__ = ["Charge", "Ledger", "Limits", "advance", "remaining", "wait"]
+
+_MINUTE = 60.0
+_GRAIN = 1e-4
+"""Seconds. Rounding must not refuse the last request of a minute, nor one that waited."""
+_CONCURRENCY_RETRY = 1.0
+"""Nobody knows when a running request ends."""
+
+_Positive = Annotated[int, Meta(ge=1)]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one key may do in one tier; ``None`` is no limit."""
+
+    requests_per_minute: _Positive | None = None
+    input_tokens_per_minute: _Positive | None = None
+    output_tokens_per_minute: _Positive | None = None
+    concurrency: _Positive | None = None
+
+    @property
+    def rates(self) -> tuple[int | None, int | None, int | None]:
+        return (
+            self.requests_per_minute,
+            self.input_tokens_per_minute,
+            self.output_tokens_per_minute,
+        )
+
+
+_RATED = ("requests", "input tokens", "output tokens")
+
+
+# -- one limit ------------------------------------------------------------------------------------
+
+
+def advance(arrival: float, cost: float, now: float) -> float:
+    """The arrival after using what is worth so many seconds."""
+    return max(arrival, now) + cost
+
+
+def wait(arrival: float, cost: float, now: float) -> float:
+    """For how many seconds this must wait; 0 when it may pass."""
+    seconds = advance(arrival, cost, now) - now - _MINUTE
+    return seconds if seconds > _GRAIN else 0.0
+
+
+def remaining(arrival: float, limit: int, now: float) -> int:
+    """How much would pass now."""
+    seconds = _MINUTE - max(0.0, arrival - now)
+    return min(limit, max(0, math.floor((seconds + _GRAIN) * limit / _MINUTE)))
+
+
+def _cost(amount: int, limit: int | None) -> float:
+    return _MINUTE * amount / limit if limit else 0.0
+
+
+class _Spent(Struct, eq=False):
+    """A charge in one dimension; a cost that is open may still become less."""
+
+    at: float
+    cost: float
+    open: bool
+
+
+class _Meter:
+    """The arrival of one dimension, and the charges that it comes from."""
+
+    __slots__ = ("_spent", "arrival")
+
+    def __init__(self) -> None:
+        self.arrival = -math.inf
+        self._spent: list[_Spent] = []
+
+    def charge(self, cost: float, now: float) -> _Spent:
+        spent = _Spent(now, cost, open=True)
+        self._spent.append(spent)
+        self.arrival = advance(self.arrival, cost, now)
+        return spent
+
+    def settle(self, spent: _Spent, cost: float, now: float) -> None:
+        if cost > spent.cost:
+            self._spent.append(_Spent(now, cost - spent.cost, open=False))
+        else:
+            spent.cost = cost
+        spent.open = False
+        self._spent = self._settled()
+        self.arrival = -math.inf
+        for each in self._spent:
+            self.arrival = advance(self.arrival, each.cost, each.at)
+
+    def _settled(self) -> list[_Spent]:
+        """Two charges in a row are as good as one, so there are few more than are open."""
+        kept: list[_Spent] = []
+        for spent in self._spent:
+            if kept and not kept[-1].open and not spent.open:
+                last = kept.pop()
+                at = max(last.at, spent.at - last.cost)
+                kept.append(_Spent(at, last.cost + spent.cost, open=False))
+            else:
+                kept.append(spent)
+        return kept
+
+
+# -- all limits -----------------------------------------------------------------------------------
+
+
+class Charge(Struct, eq=False):
+    """What a request was charged, to be settled when it ends."""
+
+    owner: str
+    tier: str
+    limits: Limits
+    spent: tuple[_Spent, ...]
+    open: bool = True
+
+
+class _Account:
+    __slots__ = ("meters", "running")
+
+    def __init__(self) -> None:
+        self.meters = (_Meter(), _Meter(), _Meter())
+        self.running = 0
+
+    def idle(self, now: float) -> bool:
+        return not self.running and all(meter.arrival <= now for meter in self.meters)
+
+
+class Ledger:
+    """What every owner has used in every tier; ``now`` is of a clock that never goes back."""
+
+    def __init__(self) -> None:
+        self._accounts: OrderedDict[tuple[str, str], _Account] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many pairs of owner and tier are remembered."""
+        return len(self._accounts)
+
+    def charge(
+        self,
+        owner: str,
+        tier: str,
+        limits: Limits,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        now: float,
+    ) -> Charge:
+        """Charge a request by its estimate, or refuse it and charge nothing."""
+        self._forget(now)
+        account = self._accounts.get((owner, tier)) or _Account()
+        amounts = (1, input_tokens, output_tokens)
+        _check(account, tier, limits, amounts, now)
+        self._accounts[owner, tier] = account
+        account.running += 1
+        spent = tuple(
+            meter.charge(_cost(amount, limit), now)
+            for meter, amount, limit in zip(account.meters, amounts, limits.rates, strict=True)
+        )
+        return Charge(owner, tier, limits, spent)
+
+    def settle(self, charge: Charge, *, input_tokens: int, output_tokens: int, now: float) -> None:
+        """Charge what was really used instead; the request has ended. Only the first time counts.
+
+        What was not used is as if it had never been charged. What was used beyond the estimate is
+        charged now, even where nothing is left: until such a debt is paid, nothing passes.
+        """
+        if not charge.open:
+            return
+        charge.open = False
+        account = self._accounts[charge.owner, charge.tier]
+        account.running -= 1
+        amounts = (1, input_tokens, output_tokens)
+        for meter, spent, amount, limit in zip(
+            account.meters, charge.spent, amounts, charge.limits.rates, strict=True
+        ):
+            meter.settle(spent, _cost(amount, limit), now)
+
+    def headers(self, owner: str, tier: str, limits: Limits, now: float) -> dict[str, str]:
+        """``x-ratelimit-*`` as OpenAI sends them; of the two kinds of tokens, the scarcer."""
+        account = self._accounts.get((owner, tier)) or _Account()
+        requests, *tokens = (
+            (meter.arrival, limit)
+            for meter, limit in zip(account.meters, limits.rates, strict=True)
+        )
+        scarcest = min(
+            ((arrival, limit) for arrival, limit in tokens if limit is not None),
+            key=lambda each: (-max(each[0], now), each[1]),
+            default=(now, None),
+        )
+        headers: dict[str, str] = {}
+        for kind, (arrival, limit) in (("requests", requests), ("tokens", scarcest)):
+            if limit is not None:
+                headers[f"x-ratelimit-limit-{kind}"] = str(limit)
+                headers[f"x-ratelimit-remaining-{kind}"] = str(remaining(arrival, limit, now))
+                headers[f"x-ratelimit-reset-{kind}"] = _duration(max(0.0, arrival - now))
+        return headers
+
+    def _forget(self, now: float) -> None:
+        # A charge adds at most one, so looking at two in turn keeps up, and there is never a pause.
+        for _ in range(min(2, len(self._accounts))):
+            place, account = self._accounts.popitem(last=False)
+            if not account.idle(now):
+                self._accounts[place] = account
+
+
+def _check(
+    account: _Account, tier: str, limits: Limits, amounts: tuple[int, int, int], now: float
+) -> None:
+    """Refuse for good what can never pass, and else for as long as the slowest limit takes."""
+    longest, reason = 0.0, ""
+    for what, limit, amount, meter in zip(
+        _RATED, limits.rates, amounts, account.meters, strict=True
+    ):
+        if limit is None:
+            continue
+        if amount > limit:
+            raise TooManyRequests(
+                f"This request needs {amount} {what}, and the limit of tier {tier!r} is {limit} a "
+                "minute. It can never pass; make it smaller, or ask whoever runs this server."
+            )
+        seconds = wait(meter.arrival, _cost(amount, limit), now)
+        if seconds > longest:
+            left = remaining(meter.arrival, limit, now)
+            rest = f"{left} of them are left and this needs {amount}" if left else "all are used up"
+            longest = seconds
+            reason = (
+                f"The limit of tier {tier!r} is {limit} {what} a minute; {rest}. "
+                f"Try again in {_duration(seconds)}."
+            )
+    if reason:
+        raise TooManyRequests(reason, retry_after=longest)
+    if limits.concurrency is not None and account.running >= limits.concurrency:
+        raise TooManyRequests(
+            f"The limit of tier {tier!r} is {limits.concurrency} requests at a time, and "
+            f"{account.running} are running. Try again when one of them has ended.",
+            retry_after=_CONCURRENCY_RETRY if limits.concurrency else None,
+        )
+
+
+def _duration(seconds: float) -> str:
+    """As Go writes it and OpenAI sends it: 20ms, 1.5s, 6m0s."""
+    milliseconds = round(seconds * 1000)
+    if 0 < milliseconds < 1000:
+        return f"{milliseconds}ms"
+    minutes, rest = divmod(milliseconds, 60_000)
+    return f"{minutes}m{rest / 1000:g}s" if minutes else f"{rest / 1000:g}s"

@@ -1,0 +1,155 @@
+"""Where a conversation runs: at home, where its past is cached, as long as home can take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from math import ceil, inf, log
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = ["Breaker", "Circuit", "Placed", "Replica", "Ring", "Why", "place"]
+
+Why = Literal["home", "full", "slow", "down"]
+Circuit = Literal["closed", "open", "half_open"]
+
+SMOOTHING = 0.2
+"""How much the newest time to a first token counts against all before it."""
+
+
+class Replica(Struct, frozen=True):
+    """One engine as it is now."""
+
+    name: str
+    slots: int
+    running: int = 0
+    healthy: bool = True
+    """It answers, and its circuit is not open."""
+    slow: bool = False
+
+
+class Placed(Struct, frozen=True):
+    """Where a conversation goes, and what was wrong with its home if it goes elsewhere."""
+
+    name: str
+    why: Why
+
+
+class Ring:
+    """Every key's own order of the replicas, by weighted rendezvous hashing.
+
+    A replica that comes or goes leaves the order of the others as it was.
+    """
+
+    def __init__(self, slots: Mapping[str, int]) -> None:
+        self._slots = {name: count for name, count in slots.items() if count > 0}
+
+    def order(self, key: str) -> Sequence[str]:
+        """The replicas, best first; twice the slots are home to twice the keys."""
+        return sorted(self._slots, key=lambda name: (self._distance(name, key), name))
+
+    def _distance(self, name: str, key: str) -> float:
+        hashed = blake2b(f"{name}\0{key}".encode(), digest_size=8).digest()
+        # 52 bits and a half: a float holds it exactly, and it is never 0 or 1.
+        fraction = ((int.from_bytes(hashed, "big") >> 12) + 0.5) / 2**52
+        return -log(fraction) / self._slots[name]
+
+
+def place(key: str, replicas: Sequence[Replica], *, bound: float = 1.25) -> Placed | None:
+    """The first replica in the key's order that can take it; None when nobody has a free slot.
+
+    While others have room, no replica takes more than ``bound`` times its fair share, rounded up:
+    consistent hashing with bounded loads. A slow one's share is half, which is still enough to
+    show that it has recovered.
+    """
+    known = {replica.name: replica for replica in replicas}
+    usable = [replica for replica in known.values() if replica.healthy and replica.slots > 0]
+    running = 1 + sum(replica.running for replica in usable)
+    weight = sum(_weight(replica) for replica in usable)
+    why: Why = "home"
+    spare: Placed | None = None
+    for name in Ring({name: replica.slots for name, replica in known.items()}).order(key):
+        replica = known[name]
+        reason: Why = "full"
+        if not replica.healthy:
+            reason = "down"
+        elif replica.running < replica.slots:
+            if replica.running < ceil(bound * running * _weight(replica) / weight):
+                return Placed(name, why)
+            spare = spare or Placed(name, why)
+            reason = "slow" if replica.slow else "full"
+        if why == "home":
+            why = reason
+    return spare  # more than its share, but the others are full
+
+
+def _weight(replica: Replica) -> int:
+    return replica.slots if replica.slow else 2 * replica.slots
+
+
+class Breaker:
+    """Keeps calls away from an engine that fails, and knows one that is slow.
+
+    ``state`` only looks. ``allows`` is for who calls next: when half open, it gives out the one
+    probe, and until that is heard of the circuit is open to everyone else.
+    """
+
+    def __init__(
+        self,
+        *,
+        failures: int = 3,
+        cooldown: float = 5,
+        longest: float = 60,
+        target: float = inf,
+    ) -> None:
+        self._limit = failures
+        self._cooldown = cooldown
+        self._longest = longest
+        self._target = target
+        self._failures = 0
+        self._wait = cooldown
+        self._open_until: float | None = None
+        self._probing = False
+        self._first_token = 0.0
+
+    def state(self, now: float) -> Circuit:
+        if self._open_until is None:
+            return "closed"
+        return "open" if now < self._open_until else "half_open"
+
+    def allows(self, now: float) -> bool:
+        state = self.state(now)
+        if state == "half_open":
+            self._probing = True
+            self._open_until = now + self._longest  # a probe unheard of for so long is lost
+        return state != "open"
+
+    def succeeded(self, now: float) -> None:
+        self._failures = 0
+        self._wait = self._cooldown
+        self._open_until = None
+        self._probing = False
+
+    def failed(self, now: float) -> None:
+        self._failures += 1
+        closed = self._open_until is None
+        # Calls from before it opened may fail after it did: that is not news.
+        if self._probing or (closed and self._failures >= self._limit):
+            self._open_until = now + self._wait
+            self._wait = min(2 * self._wait, self._longest)
+            self._probing = False
+
+    def dropped(self, now: float) -> None:
+        """The probe's client left, which says nothing of the engine: the next call is the probe."""
+        if self._probing:
+            self._open_until = now
+            self._probing = False
+
+    def slow(self, seconds: float) -> None:
+        """Note how long a first token took."""
+        self._first_token += SMOOTHING * (seconds - self._first_token)
+
+    @property
+    def is_slow(self) -> bool:
+        return self._first_token > self._target

@@ -1,0 +1,228 @@
+"""Decides when a turn runs and where. Told what happened, it answers with what may start.
+
+::
+
+    submit(job) ─► Started(engine)                 there is room
+                ├► Waiting(position, seconds)      later one of the lists below starts it
+                └► TooManyRequests                 the queue is full, or it would take too long
+    finished(job), up(engine), down(engine), withdraw(job) ─► [Started, …]
+
+No clock and no waiting here: several gateways can share this state one day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from vivace.errors import RequestError, TooManyRequests, Unavailable
+from vivace.scheduling.placement import Breaker, Replica, place
+from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
+from vivace.scheduling.tiers import Tier
+from vivace.scheduling.waits import Waits
+
+__all__ = ["Room", "Scheduler", "Started", "Waiting"]
+
+
+_BOUND = 2.0
+"""How many times its fair share an engine may hold before conversations leave it: a cache that is
+lost costs more than some unevenness."""
+
+
+class Room(Struct, frozen=True):
+    """How many turns an engine takes at once, and how many of these places are kept free for
+    interactive ones."""
+
+    slots: int
+    reserved: int = 0
+
+
+class Started(Struct, frozen=True):
+    job: Job
+    engine: str
+
+
+class Waiting(Struct, frozen=True):
+    position: int
+    """1 is next."""
+    seconds: float
+
+
+class _Engine:
+    def __init__(self, name: str, room: Room) -> None:
+        self.name = name
+        self.room = room
+        self.up = True
+        self.running: Counter[Kind] = Counter()
+        self.breaker = Breaker()
+
+    def replica(self, kind: Kind, now: float) -> Replica:
+        """What there is of it for this kind of turn."""
+        total = sum(self.running.values())
+        usable = self.up and self.breaker.state(now) != "open"
+        if kind == "interactive":
+            return Replica(self.name, self.room.slots, total, usable)
+        patient = total - self.running["interactive"]
+        slots = self.room.slots - self.room.reserved
+        full = total >= self.room.slots
+        return Replica(self.name, slots, slots if full else patient, usable)
+
+    def has_room(self, kind: Kind, now: float) -> bool:
+        replica = self.replica(kind, now)
+        return replica.healthy and replica.running < replica.slots
+
+
+class Scheduler:
+    def __init__(self, tiers: Iterable[Tier], rooms: Mapping[str, Room]) -> None:
+        self._tiers = {tier.name: tier for tier in tiers}
+        self._engines = {name: _Engine(name, room) for name, room in rooms.items()}
+        self._queue = FairQueue()
+        self._running: dict[str, tuple[Job, str, float]] = {}
+        self._waits: dict[tuple[str, Kind], Waits] = {}
+
+    # -- what happens -----------------------------------------------------------------------------
+
+    def submit(self, job: Job, now: float) -> Started | Waiting:
+        tier = self._tiers[job.tier]
+        self._queue.enter(job.owner)
+        if not self._queue.count(job.tier, job.kind):
+            engine = self._find(job, now)
+            if engine is not None:
+                return self._start(job, engine, now)
+        self._queue.push(job)
+        waiting = self.waiting(job, now)
+        try:
+            self._check(tier, waiting)
+        except RequestError:
+            self._queue.remove(job)
+            self._queue.leave(job.owner)
+            raise
+        return waiting
+
+    def finished(
+        self, job: Job, now: float, *, cost: float, ok: bool | None = True
+    ) -> list[Started]:
+        """``cost`` is what it really took; ``ok`` is False when the engine was at fault, and None
+        when that cannot be said."""
+        found = self._running.pop(job.id, None)
+        if found is None:
+            return []
+        _, name, started = found
+        engine = self._engines[name]
+        engine.running[job.kind] -= 1
+        self._queue.charge(job.owner, cost - job.cost)
+        self._queue.leave(job.owner)
+        if ok:
+            engine.breaker.succeeded(now)
+            self._waits_of(job.tier, job.kind).ended(now - started)
+        elif ok is None:
+            engine.breaker.dropped(now)
+        else:
+            engine.breaker.failed(now)
+        return self.fill(now)
+
+    def withdraw(self, job: Job) -> None:
+        """It waits no longer."""
+        if self._queue.remove(job):
+            self._queue.leave(job.owner)
+
+    def mark(self, engine: str, *, up: bool) -> None:
+        self._engines[engine].up = up
+
+    def fill(self, now: float) -> list[Started]:
+        """Start whoever there is room for."""
+        started: list[Started] = []
+        while len(self._queue):
+            room: dict[tuple[str, Kind], bool] = {}
+
+            def fits(job: Job, room: dict[tuple[str, Kind], bool] = room) -> bool:
+                place = (job.tier, job.kind)
+                if place not in room:
+                    room[place] = self._has_room(*place, now)
+                return room[place]
+
+            job = self._queue.pop(fits)
+            engine = self._find(job, now) if job is not None else None
+            if job is None or engine is None:
+                if job is not None:
+                    self._queue.push(job)
+                break
+            started.append(self._start(job, engine, now))
+        return started
+
+    # -- what others ask --------------------------------------------------------------------------
+
+    def waiting(self, job: Job, now: float) -> Waiting:
+        ahead = self._queue.ahead_of(job)
+        engines = [self._engines[name] for name in self._tiers[job.tier].engines]
+        slots = sum(engine.replica(job.kind, now).slots for engine in engines)
+        running = [
+            now - started
+            for other, name, started in self._running.values()
+            if name in self._tiers[job.tier].engines
+            and (job.kind == "interactive" or other.kind != "interactive")
+        ]
+        if self._has_room(job.tier, job.kind, now):
+            return Waiting(ahead + 1, 0.0)
+        seconds = self._waits_of(job.tier, job.kind).estimate(ahead, running, slots)
+        return Waiting(ahead + 1, seconds)
+
+    def lengths(self) -> dict[tuple[str, Kind], int]:
+        return {
+            (tier, kind): self._queue.count(tier, kind) for tier in self._tiers for kind in KINDS
+        }
+
+    def loads(self) -> dict[str, tuple[int, int, bool]]:
+        """Of each engine: running, slots, and whether it is up."""
+        return {
+            name: (sum(engine.running.values()), engine.room.slots, engine.up)
+            for name, engine in self._engines.items()
+        }
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _waits_of(self, tier: str, kind: Kind) -> Waits:
+        group: Kind = "interactive" if kind == "interactive" else "agent"
+        return self._waits.setdefault((tier, group), Waits())
+
+    def _check(self, tier: Tier, waiting: Waiting) -> None:
+        if not any(self._engines[name].up for name in tier.engines):
+            raise Unavailable(
+                f"No engine for '{tier.name}' is running; try again in a moment.",
+                code="engine_unavailable",
+                retry_after=1,
+            )
+        if waiting.position > tier.queue:
+            raise TooManyRequests(
+                f"{tier.queue} turns wait for '{tier.name}' already; try again later.",
+                code="queue_full",
+                retry_after=max(1.0, waiting.seconds),
+            )
+        if tier.first_token is not None and waiting.seconds > tier.first_token:
+            raise TooManyRequests(
+                f"'{tier.name}' would begin after about {waiting.seconds:.0f} s, and its target "
+                f"is {tier.first_token:g} s; try again later.",
+                code="would_wait_too_long",
+                retry_after=max(1.0, waiting.seconds - tier.first_token),
+            )
+
+    def _has_room(self, tier: str, kind: Kind, now: float) -> bool:
+        return any(self._engines[name].has_room(kind, now) for name in self._tiers[tier].engines)
+
+    def _find(self, job: Job, now: float) -> str | None:
+        tier = self._tiers[job.tier]
+        replicas = [self._engines[name].replica(job.kind, now) for name in tier.engines]
+        if tier.spill:
+            free = (each.name for each in replicas if each.healthy and each.running < each.slots)
+            return next(free, None)
+        placed = place(job.place, replicas, bound=_BOUND)
+        return placed.name if placed is not None else None
+
+    def _start(self, job: Job, engine: str, now: float) -> Started:
+        self._engines[engine].breaker.allows(now)  # it may be the one probe
+        self._engines[engine].running[job.kind] += 1
+        self._running[job.id] = (job, engine, now)
+        self._queue.charge(job.owner, job.cost)
+        return Started(job, engine)

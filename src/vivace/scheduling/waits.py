@@ -1,0 +1,61 @@
+"""How long a waiting turn will still wait, from how long turns have taken lately.
+
+Nobody knows how long an answer will be, and a few are very long. So no mean is taken: turns that
+ended lately are a sample, and what runs now will go on as those of the sample did that lasted at
+least as long. Playing that through a few times gives the start of the one that waits.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from statistics import median
+
+__all__ = ["Waits"]
+
+_PLAYS = 9
+_FAR = 48
+"""Beyond this many turns ahead the mean is as good, and costs nothing."""
+
+
+class Waits:
+    def __init__(self, memory: int = 256) -> None:
+        self._took: deque[float] = deque(maxlen=memory)
+        self._dice = random.Random(0)  # noqa: S311 - a sample, no secret
+
+    def ended(self, seconds: float) -> None:
+        self._took.append(seconds)
+
+    @property
+    def mean(self) -> float:
+        return sum(self._took) / len(self._took) if self._took else 0.0
+
+    def estimate(self, ahead: int, running: Sequence[float], slots: int) -> float:
+        """Seconds until a slot is free for the one behind ``ahead`` others.
+
+        ``running``: how long each of those at work has been so.
+        """
+        if not self._took or not running:
+            return 0.0
+        sample = sorted(self._took)
+        near = min(ahead, _FAR)
+        starts = [self._play(sample, near, running) for _ in range(_PLAYS)]
+        return median(starts) + (ahead - near) * self.mean / max(1, slots)
+
+    def _play(self, sample: list[float], ahead: int, running: Sequence[float]) -> float:
+        ends = [self._rest(sample, since) for since in running]
+        heapq.heapify(ends)
+        for _ in range(ahead):
+            start = ends[0]
+            heapq.heapreplace(ends, start + self._dice.choice(sample))
+        return ends[0]
+
+    def _rest(self, sample: list[float], since: float) -> float:
+        """How long something may still take that has taken this long."""
+        longer = sample[bisect_right(sample, since) :]
+        if not longer:  # longer than all we know; such a thing takes about as long again
+            return max(since, sample[-1]) * self._dice.random() * 2
+        return self._dice.choice(longer) - since

@@ -1,0 +1,242 @@
+"""``vivace keys``: made once, shown once, kept as a hash, and taken back."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from vivace.cli.main import commands
+from vivace.errors import ConfigError, Unauthorized
+from vivace.gateway.auth import Keys
+from vivace.keyring import Keyring
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """One that others can reach, and that is wrong until it has a key."""
+    path = tmp_path / "vivace.toml"
+    path.write_text('version = 1\n[server]\nhost = "0.0.0.0"\n')
+    return path
+
+
+@pytest.fixture
+def keyring(config: Path) -> Keyring:
+    return Keyring(config.parent)
+
+
+def run(config: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["keys", *arguments, "-c", str(config)])
+
+
+def done(config: Path, *arguments: str) -> Result:
+    ran = run(config, *arguments)
+    assert ran.exit_code == 0, ran.output
+    return ran
+
+
+def complaint(config: Path, *arguments: str) -> str:
+    error = run(config, *arguments).exception
+    assert isinstance(error, ConfigError)
+    return str(error)
+
+
+# -- making ---------------------------------------------------------------------------------------
+
+
+def test_a_key_is_shown_once_alone_on_standard_output_with_what_to_do_beside_it(
+    config: Path,
+) -> None:
+    made = done(config, "create", "anna")
+    assert re.fullmatch(r"viv_[A-Za-z0-9_-]{43}\n", made.stdout)
+    for part in ("'anna'", "not shown again", "--key-env VIVACE_KEY", "Bearer", "revoke anna"):
+        assert part in made.stderr
+    assert made.stdout.strip() not in made.stderr
+    assert made.stdout.strip() not in done(config, "list").output
+
+
+def test_only_the_hash_is_kept_and_for_its_owner_only(config: Path, keyring: Keyring) -> None:
+    key = done(config, "create", "anna").stdout.strip()
+    text = keyring.path.read_text()
+    assert key.removeprefix("viv_") not in text
+    assert json.loads(text)["keys"] == [
+        {
+            "name": "anna",
+            "sha256": hashlib.sha256(key.encode()).hexdigest(),
+            "created_at": datetime.now(UTC).date().isoformat(),
+        }
+    ]
+    assert stat.S_IMODE(keyring.path.stat().st_mode) == 0o600
+    assert sorted(path.name for path in config.parent.iterdir()) == ["keys.json", "vivace.toml"]
+
+
+def test_a_file_that_others_could_read_no_longer_can_after_a_change(keyring: Keyring) -> None:
+    keyring.create("anna")
+    keyring.path.chmod(0o644)
+    keyring.create("bert")
+    assert stat.S_IMODE(keyring.path.stat().st_mode) == 0o600
+
+
+def test_the_gateway_knows_a_key_until_it_is_revoked(keyring: Keyring) -> None:
+    anna, bert = (f"Bearer {keyring.create(name)}" for name in ("anna", "bert"))
+    keys = Keys(keyring.entries())
+    assert (keys.owner_of(anna), keys.owner_of(bert)) == ("anna", "bert")
+    keyring.revoke("anna")
+    keys = Keys(keyring.entries())
+    assert keys.owner_of(bert) == "bert"
+    with pytest.raises(Unauthorized):
+        keys.owner_of(anna)
+
+
+def test_a_name_is_given_once_and_is_free_again_after_it_was_revoked(config: Path) -> None:
+    first = done(config, "create", "anna").stdout
+    said = complaint(config, "create", "anna")
+    assert "a key 'anna' already" in said
+    assert "vivace keys revoke anna" in said
+    done(config, "revoke", "anna")
+    assert done(config, "create", "anna").stdout != first
+
+
+@pytest.mark.parametrize("name", ["", "two words", "ä", "a\tb"])
+def test_a_name_that_could_not_stand_in_the_configuration_is_refused(
+    config: Path, keyring: Keyring, name: str
+) -> None:
+    assert "letters, digits" in complaint(config, "create", name)
+    assert not keyring.path.exists()
+
+
+# -- listing and revoking -------------------------------------------------------------------------
+
+
+def test_the_list_has_names_and_days(config: Path) -> None:
+    today = datetime.now(UTC).date().isoformat()
+    done(config, "create", "anna")
+    done(config, "create", "continuous-integration")
+    lines = done(config, "list").stdout.splitlines()
+    assert [line.split() for line in lines] == [
+        ["anna", today],
+        ["continuous-integration", today],
+    ]
+
+
+def test_an_empty_list_says_how_to_begin(config: Path) -> None:
+    shown = done(config, "list")
+    assert shown.stdout == ""
+    assert "vivace keys create NAME" in shown.stderr
+
+
+def test_revoking_takes_this_key_and_no_other(config: Path, keyring: Keyring) -> None:
+    for name in ("anna", "bert", "carl"):
+        done(config, "create", name)
+    assert "'bert'" in done(config, "revoke", "bert").stdout
+    assert [entry.name for entry in keyring.entries()] == ["anna", "carl"]
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(config: Path) -> None:
+    assert "Known: none." in complaint(config, "revoke", "anna")
+    done(config, "create", "anna")
+    said = complaint(config, "revoke", "ana")
+    assert "no key 'ana'" in said
+    assert "Known: anna." in said
+
+
+@pytest.mark.parametrize("arguments", [["create", "anna"], ["list"], ["revoke", "anna"]])
+def test_keys_are_not_put_where_no_server_would_look(tmp_path: Path, arguments: list[str]) -> None:
+    said = complaint(tmp_path / "vivace.toml", *arguments)
+    assert "--config" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_linked_configuration_has_its_keys_where_the_server_looks(
+    config: Path, keyring: Keyring
+) -> None:
+    (config.parent / "elsewhere").mkdir()
+    link = config.parent / "elsewhere" / "vivace.toml"
+    link.symlink_to(config)
+    done(link, "create", "anna")
+    assert [entry.name for entry in keyring.entries()] == ["anna"]
+
+
+# -- the file -------------------------------------------------------------------------------------
+
+
+def test_a_running_server_sees_every_change_once(config: Path) -> None:
+    server, person = Keyring(config.parent), Keyring(config.parent)
+    assert not server.changed()
+    for change in (
+        lambda: person.create("anna"),
+        lambda: person.create("bert"),
+        lambda: person.revoke("anna"),
+        person.path.unlink,
+    ):
+        change()
+        assert server.changed()
+        assert server.entries() == person.entries()
+        assert not server.changed()
+
+
+def test_a_change_shows_even_when_the_clock_stands_still(config: Path) -> None:
+    server, person = Keyring(config.parent), Keyring(config.parent)
+    person.create("anna")
+    server.entries()
+    before = server.path.stat().st_mtime_ns
+    person.create("bert")
+    os.utime(server.path, ns=(before, before))
+    assert server.changed()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\xff",
+        "[]",
+        '{"version": 2, "keys": []}',
+        '{"version": 1, "keys": [{"name": "anna", "sha256": "viv_x", "created_at": "2030-01-01"}]}',
+    ],
+)
+def test_a_file_that_is_wrong_is_named_once_and_left_as_it_is(keyring: Keyring, text: str) -> None:
+    keyring.path.write_text(text, encoding="latin-1")
+    for use in (keyring.entries, lambda: keyring.create("bert"), lambda: keyring.revoke("anna")):
+        with pytest.raises(ConfigError, match=r"keys\.json is not a file of keys"):
+            use()
+    assert not keyring.changed()
+    assert keyring.path.read_text(encoding="latin-1") == text
+
+
+def test_a_disk_that_is_full_leaves_the_old_keys(
+    keyring: Keyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    keyring.create("anna")
+    before = keyring.path.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match=r"cannot be written: No space left"):
+        keyring.create("bert")
+    assert keyring.path.read_bytes() == before
+    assert len(list(keyring.path.parent.glob(".keys.json*"))) == 0
+    assert [entry.name for entry in keyring.entries()] == ["anna"]
+
+
+def test_a_linked_file_stays_a_link(keyring: Keyring, tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    keyring.path.symlink_to(tmp_path / "secrets" / "keys.json")
+    keyring.create("anna")
+    assert keyring.path.is_symlink()
+    assert [entry.name for entry in keyring.entries()] == ["anna"]
+
+
+def test_a_place_that_cannot_be_read_is_named(keyring: Keyring) -> None:
+    keyring.path.mkdir()
+    with pytest.raises(ConfigError, match=r"keys\.json cannot be read"):
+        keyring.entries()

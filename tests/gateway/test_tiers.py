@@ -1,0 +1,358 @@
+"""Tiers as a client meets them: routing, limits, queues, and engines that come and go."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.http import RESPONSES, bearer, keys, said
+from tests.support.server import RunningGateway, configuration
+from tests.support.socket import Socket
+from tests.support.waiting import eventually
+from vivace.config import Config
+from vivace.engines.scripted import Reply, Say, ScriptedEngine, Stall
+
+FOREVER = Stall(60)
+
+
+def engine(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "kind": "scripted", "model": f"model-of-{name}", "rate": 2000, **more}
+
+
+def tier(name: str, *engines: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "engines": engines or (name,), **more}
+
+
+def two_tiers(**changes: Any) -> Config:
+    """``fast`` and ``deep``, each with an engine of its own that says which it is."""
+    raw: dict[str, Any] = {
+        "engines": [engine("fast"), engine("deep")],
+        "tiers": [tier("fast"), tier("deep")],
+    }
+    return configuration(**raw | changes)
+
+
+def introduce(gateway: RunningGateway) -> RunningGateway:
+    for each in gateway.gateway.catalogue.engines:
+        assert isinstance(each, ScriptedEngine)
+        each.play([Reply(then=(Say(f"I am {each.name}."),))])
+    return gateway
+
+
+@pytest.fixture
+def tiers() -> Iterator[RunningGateway]:
+    with RunningGateway(config=two_tiers()) as gateway:
+        yield introduce(gateway)
+
+
+def post(gateway: RunningGateway, input: Any = "Hi", **body: Any) -> dict[str, Any]:  # noqa: A002
+    answer: dict[str, Any] = gateway.http.post(RESPONSES, json={"input": input, **body}).json()
+    return answer
+
+
+def named(gateway: RunningGateway, name: str) -> ScriptedEngine:
+    found = gateway.gateway.catalogue.by_name[name]
+    assert isinstance(found, ScriptedEngine)
+    return found
+
+
+# -- which tier answers ---------------------------------------------------------------------------
+
+
+def test_a_conversation_moves_between_tiers_turn_by_turn(tiers: RunningGateway) -> None:
+    with Socket(tiers.url) as socket:
+        after: dict[str, str] = {}
+        for model in ("fast", "deep", "fast"):
+            done = socket.turn("Who are you?", model=model, store=False, **after)["response"]
+            assert (done["model"], said(done)) == (model, f"I am {model}.")
+            assert "routing" not in done
+            after = {"previous_response_id": done["id"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "answered", "why"),
+    [
+        ({}, "fast", "nothing asked for more"),
+        ({"reasoning": {"effort": "high"}}, "deep", "much reasoning"),
+        ({"input": "word " * 20_000}, "deep", "to read"),
+    ],
+)
+def test_auto_says_which_tier_answered_and_why(
+    tiers: RunningGateway, body: dict[str, Any], answered: str, why: str
+) -> None:
+    response = post(tiers, **{"model": "auto", **body})
+    assert said(response) == f"I am {answered}."
+    assert response["routing"]["tier"] == response["model"] == answered
+    assert why in response["routing"]["reason"]
+
+
+def test_after_a_turn_that_was_cut_off_auto_takes_the_deep_tier(tiers: RunningGateway) -> None:
+    cut = post(tiers, model="auto", max_output_tokens=1)
+    assert cut["status"] == "incomplete"
+    again = post(tiers, model="auto", previous_response_id=cut["id"])
+    assert again["routing"] == {"tier": "deep", "reason": "the turn before it did not succeed"}
+
+
+def test_models_are_listed_with_auto(tiers: RunningGateway) -> None:
+    models = tiers.http.get("/v1/models").json()["data"]
+    assert [model["id"] for model in models] == ["fast", "deep", "auto"]
+    assert tiers.http.get("/v1/models/auto").json()["id"] == "auto"
+
+
+def test_without_tiers_there_is_no_auto(gateway: RunningGateway) -> None:
+    refused = gateway.http.post(RESPONSES, json={"input": "Hi", "model": "auto"})
+    assert refused.status_code == 404
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+EXHAUSTING: dict[str, dict[str, Any]] = {
+    "requests_per_minute": {"limits": {"requests_per_minute": 1}},
+    "input_tokens_per_minute": {"limits": {"input_tokens_per_minute": 250}},
+    "output_tokens_per_minute": {"limits": {"output_tokens_per_minute": 5}},
+    "concurrency": {"limits": {"concurrency": 1}},
+}
+
+
+@pytest.mark.parametrize("dimension", EXHAUSTING)
+def test_one_tier_used_up_leaves_the_other_alone(dimension: str) -> None:
+    limited = tier("fast", **EXHAUSTING[dimension])
+    config = two_tiers(tiers=[limited, tier("deep", **EXHAUSTING[dimension])])
+    with RunningGateway(config=config) as gateway:
+        introduce(gateway)
+        body = {"model": "fast", "input": "x " * 200, "max_output_tokens": 4}
+        with Socket(gateway.url) as socket:
+            if dimension == "concurrency":
+                named(gateway, "fast").play([Reply(then=(Say("word"), FOREVER))])
+                socket.create("x", model="fast")
+                socket.until("response.output_text.delta")
+            else:
+                assert post(gateway, **body)["status"] in ("completed", "incomplete")
+            refused = gateway.http.post(RESPONSES, json=body)
+            assert refused.status_code == 429
+            assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+            assert int(refused.headers["retry-after"]) >= 1
+            assert post(gateway, **body | {"model": "deep"})["status"] != "failed"
+
+
+def test_what_is_left_stands_in_the_headers() -> None:
+    limits = {"requests_per_minute": 60, "input_tokens_per_minute": 10_000}
+    config = two_tiers(tiers=[tier("fast", limits=limits), tier("deep")])
+    with RunningGateway(config=config) as gateway:
+        introduce(gateway)
+        for stream in (False, True):
+            body = {"model": "fast", "input": "Hi", "stream": stream}
+            headers = gateway.http.post(RESPONSES, json=body).headers
+            assert headers["x-ratelimit-limit-requests"] == "60"
+            assert headers["x-ratelimit-remaining-requests"] == "58" if stream else "59"
+            assert headers["x-ratelimit-limit-tokens"] == "10000"
+        free = gateway.http.post(RESPONSES, json={"model": "deep", "input": "Hi"}).headers
+        assert not any(name.startswith("x-ratelimit") for name in free)
+
+
+@pytest.mark.parametrize("what", ["compaction", "warm-up"])
+def test_compaction_and_warm_up_are_charged_to_their_own_tier(what: str) -> None:
+    limits = {"requests_per_minute": 1}
+    config = two_tiers(tiers=[tier(name, limits=limits) for name in ("fast", "deep")])
+    with RunningGateway(config=config) as gateway:
+        introduce(gateway)
+        if what == "compaction":
+            conversation = [{"role": "user", "content": "Hi"}]
+            body = {"model": "deep", "input": conversation}
+            assert gateway.http.post(f"{RESPONSES}/compact", json=body).status_code == 200
+        else:
+            with Socket(gateway.url) as socket:
+                socket.turn("Hi", model="deep", generate=False)
+        assert (
+            gateway.http.post(RESPONSES, json={"model": "deep", "input": "Hi"}).status_code == 429
+        )
+        assert (
+            gateway.http.post(RESPONSES, json={"model": "fast", "input": "Hi"}).status_code == 200
+        )
+
+
+def test_each_key_has_limits_of_its_own() -> None:
+    limits = {"requests_per_minute": 1}
+    config = two_tiers(tiers=[tier("fast", limits=limits), tier("deep")], keys=keys("ann", "bob"))
+    with RunningGateway(config=config) as gateway:
+        introduce(gateway)
+        body = {"model": "fast", "input": "Hi"}
+        statuses = [
+            gateway.http.post(RESPONSES, json=body, headers=bearer(owner)).status_code
+            for owner in ("ann", "ann", "bob")
+        ]
+        assert statuses == [200, 429, 200]
+
+
+def test_a_refusal_over_the_websocket_says_when_to_come_back() -> None:
+    limits = {"requests_per_minute": 1}
+    config = two_tiers(tiers=[tier("fast", limits=limits), tier("deep")])
+    with RunningGateway(config=config) as gateway, Socket(gateway.url) as socket:
+        introduce(gateway)
+        socket.turn("Hi", model="fast")
+        socket.create("Hi", model="fast")
+        refused = socket.read()
+        assert (refused["type"], refused["status"]) == ("error", 429)
+        assert int(refused["error"]["headers"]["retry-after"]) >= 1
+
+
+# -- queues ---------------------------------------------------------------------------------------
+
+
+def one_slot(**more: Any) -> Config:
+    return configuration(engine={"slots": 1}, **more)
+
+
+def test_who_has_to_wait_is_told_where_it_stands() -> None:
+    with (
+        RunningGateway([Reply(then=(Say("word"), FOREVER))], config=one_slot()) as gateway,
+        Socket(gateway.url) as first,
+        Socket(gateway.url) as second,
+    ):
+        first.create("x")
+        running = first.until("response.created")["response"]["id"]
+        first.until("response.output_text.delta")
+        second.create("y", stream_id="a")
+        second.create("z", stream_id="b")
+        created, queued = second.read(), second.read()
+        assert created["response"]["status"] == "queued"
+        assert queued["type"] == "response.queued"
+        assert queued["queue"]["position"] == 1
+        assert second.until("response.queued")["queue"]["position"] == 2
+        first.send(type="response.interrupt", response_id=running)
+        begun = second.until("response.in_progress")
+        assert begun["stream_id"] == "a"
+        moved = second.until("response.queued")
+        assert (moved["stream_id"], moved["queue"]["position"]) == ("b", 1)
+
+
+@pytest.mark.parametrize("how", ["interrupt", "steer", "leave"])
+def test_who_waits_can_leave_the_queue(how: str) -> None:
+    replies = [Reply(when="left", then=(Say("Going left."),)), Reply(then=(Say("word"), FOREVER))]
+    with RunningGateway(replies, config=one_slot()) as gateway, Socket(gateway.url) as first:
+        first.create("x")
+        running = first.until("response.created")["response"]["id"]
+        first.until("response.output_text.delta")
+        with Socket(gateway.url) as second:
+            second.create("y")
+            waiting = second.until("response.queued")["response"]["id"]
+            if how == "interrupt":
+                second.send(type="response.interrupt", response_id=waiting)
+                ended = second.until("response.incomplete")["response"]
+                assert ended["incomplete_details"] == {"reason": "interrupted"}
+            elif how == "steer":
+                second.send(type="response.steer", previous_response_id=waiting, input="left")
+                second.until("response.incomplete")
+                second.until("response.queued")
+                first.send(type="response.interrupt", response_id=running)
+                assert said(second.until_end()[-1]["response"]) == "Going left."
+                return
+        assert gateway.engine.running() == 1
+        first.send(type="response.interrupt", response_id=running)
+        first.until("response.incomplete")
+        eventually(lambda: gateway.engine.running() == 0)
+        metrics = gateway.http.get("/metrics").text
+        assert 'vivace_queue_length{kind="agent",tier="local-model"} 0.0' in metrics
+
+
+def test_interactive_work_goes_before_agents_that_waited_longer() -> None:
+    with (
+        RunningGateway([Reply(then=(Say("word"), Stall(0.2)))], config=one_slot()) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        socket.create("x", stream_id="first")
+        socket.until("response.output_text.delta")
+        socket.create("x", stream_id="agent")
+        socket.until("response.queued")
+        socket.create("x", stream_id="quick", max_output_tokens=10)
+        ends = [event["stream_id"] for event in socket.until_ends(3) if "output" in str(event)]
+        order = list(dict.fromkeys(ends))
+        assert order.index("quick") < order.index("agent")
+
+
+def test_a_full_queue_refuses_at_once() -> None:
+    config = configuration(engines=[engine("one", slots=1)], tiers=[tier("fast", "one", queue=1)])
+    with (
+        RunningGateway([Reply(then=(Say("word"), FOREVER))], config=config) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        for lane in "ab":
+            socket.create("x", stream_id=lane)
+        socket.until("response.queued")
+        started = time.perf_counter()
+        socket.create("x", stream_id="c")
+        refused = socket.until("error")
+        assert refused["error"]["code"] == "queue_full"
+        assert time.perf_counter() - started < 1
+
+
+# -- engines that come and go ---------------------------------------------------------------------
+
+
+def pool(count: int = 2) -> Config:
+    names = [f"replica{number}" for number in range(count)]
+    return configuration(engines=[engine(name) for name in names], tiers=[tier("fast", *names)])
+
+
+def test_a_turn_whose_engine_dies_before_the_first_word_runs_on_another() -> None:
+    with RunningGateway(config=pool()) as gateway:
+        introduce(gateway)
+        home = said(post(gateway, model="fast", prompt_cache_key="c"))
+        name = home.removeprefix("I am ").removesuffix(".")
+        stuck = named(gateway, name)
+        stuck.play([Reply(then=(FOREVER,))])
+        answers: list[dict[str, Any]] = []
+        asked = threading.Thread(
+            target=lambda: answers.append(post(gateway, model="fast", prompt_cache_key="c"))
+        )
+        asked.start()
+        eventually(lambda: stuck.running() == 1)
+        stuck.die("killed")
+        asked.join(10)
+        assert answers[0]["status"] == "completed"
+        assert said(answers[0]) != home
+
+
+def test_conversations_of_a_dead_engine_move_and_none_loses_a_turn() -> None:
+    with RunningGateway(config=pool(4)) as gateway:
+        introduce(gateway)
+        last: dict[int, str] = {}
+        homes: dict[int, str] = {}
+        for number in range(24):
+            response = post(gateway, f"conversation {number}", model="fast")
+            last[number], homes[number] = response["id"], said(response)
+        dead = named(gateway, "replica2")
+        dead.die("killed")
+        for number, previous in last.items():
+            response = post(gateway, "go on", model="fast", previous_response_id=previous)
+            assert response["status"] == "completed"
+            assert said(response) != "I am replica2."
+            if homes[number] != "I am replica2.":
+                assert said(response) == homes[number]
+
+
+def test_when_all_engines_are_gone_it_says_so() -> None:
+    with RunningGateway(config=pool()) as gateway:
+        for each in gateway.gateway.catalogue.engines:
+            assert isinstance(each, ScriptedEngine)
+            each.die("killed")
+        refused = gateway.http.post(RESPONSES, json={"input": "Hi", "model": "fast"})
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "engine_unavailable"
+        assert refused.headers["retry-after"] == "1"
+
+
+def test_the_metrics_tell_of_queues_and_engines(tiers: RunningGateway) -> None:
+    post(tiers, model="fast")
+    text = tiers.http.get("/metrics").text
+    for line in (
+        'vivace_engine_up{engine="fast"} 1.0',
+        'vivace_engine_slots{engine="deep"} 1024.0',
+        'vivace_engine_running{engine="fast"} 0.0',
+        'vivace_queue_wait_seconds_count{kind="agent",tier="fast"} 1.0',
+    ):
+        assert line in text

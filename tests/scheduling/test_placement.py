@@ -1,0 +1,357 @@
+"""Where conversations run: first by example, then whatever may happen in any order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import ceil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
+
+from vivace.scheduling.placement import Breaker, Placed, Replica, Ring, Why, place
+
+KEYS = [f"conversation {number}" for number in range(2000)]
+
+keys = st.text(max_size=8)
+pools = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 8), min_size=2)
+whys: st.SearchStrategy[Why] = st.sampled_from(["full", "down"])
+
+
+def idle(pool: dict[str, int]) -> dict[str, Replica]:
+    return {name: Replica(name, slots) for name, slots in pool.items()}
+
+
+def put(key: str, replicas: dict[str, Replica]) -> Placed | None:
+    return place(key, list(replicas.values()))
+
+
+# -- the ring -------------------------------------------------------------------------------------
+
+
+def test_every_process_and_every_release_agrees() -> None:
+    """A change of these orders would send every conversation away from its cache."""
+    ring = Ring({"a": 4, "b": 4, "c": 4})
+    assert ["".join(ring.order(key)) for key in KEYS[:4]] == ["bca", "bac", "acb", "acb"]
+
+
+@settings(deadline=None)
+@given(keys, pools)
+def test_the_order_names_every_replica_once_however_they_are_listed(
+    key: str, pool: dict[str, int]
+) -> None:
+    order = Ring(pool).order(key)
+    assert sorted(order) == sorted(pool)
+    assert Ring(dict(reversed(pool.items()))).order(key) == order
+
+
+@settings(deadline=None)
+@given(keys, pools, st.data())
+def test_a_replica_that_goes_moves_only_its_own_keys(
+    key: str, pool: dict[str, int], data: st.DataObject
+) -> None:
+    gone = data.draw(st.sampled_from(sorted(pool)))
+    left = {name: slots for name, slots in pool.items() if name != gone}
+    assert Ring(left).order(key) == [name for name in Ring(pool).order(key) if name != gone]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_a_replica_that_comes_takes_its_part_of_the_keys_and_no_other_moves(count: int) -> None:
+    before = Ring({f"gpu{number}": 4 for number in range(count)})
+    after = Ring({f"gpu{number}": 4 for number in range(count + 1)})
+    moved = [key for key in KEYS if before.order(key)[0] != after.order(key)[0]]
+    assert {after.order(key)[0] for key in moved} == {f"gpu{count}"}
+    assert len(moved) / len(KEYS) == pytest.approx(1 / (count + 1), abs=0.04)
+
+
+def test_keys_are_shared_out_by_slots() -> None:
+    ring = Ring({"small": 1, "large": 3, "none": 0})
+    homes = Counter(ring.order(key)[0] for key in KEYS)
+    assert homes["large"] / len(KEYS) == pytest.approx(3 / 4, abs=0.04)
+    assert homes["none"] == 0
+
+
+# -- placing --------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(keys, pools)
+def test_a_conversation_stays_at_home_turn_after_turn(key: str, pool: dict[str, int]) -> None:
+    home = Ring(pool).order(key)[0]
+    assert put(key, idle(pool)) == put(key, idle(pool)) == Placed(home, "home")
+
+
+@settings(deadline=None)
+@given(keys, pools, whys)
+def test_it_goes_to_the_next_in_its_order_and_home_again_when_it_can(
+    key: str, pool: dict[str, int], why: Why
+) -> None:
+    replicas = idle(pool)
+    home, second, *_ = Ring(pool).order(key)
+    trouble = {"running": pool[home]} if why == "full" else {"healthy": False}
+    troubled = replicas | {home: replace(replicas[home], **trouble)}
+    assert put(key, troubled) == Placed(second, why)
+    assert put(key, replicas) == Placed(home, "home")
+
+
+@settings(deadline=None)
+@given(keys, pools)
+def test_when_nobody_has_room_nobody_is_named(key: str, pool: dict[str, int]) -> None:
+    full = [Replica(name, slots, running=slots) for name, slots in pool.items()]
+    down = [Replica(name, slots, healthy=False) for name, slots in pool.items()]
+    gone = [Replica(name, 0) for name in pool]
+    assert [place(key, each) for each in (full, down, gone, [])] == [None] * 4
+
+
+def test_a_home_much_busier_than_the_others_is_left_before_it_is_full() -> None:
+    home, second = Ring({"a": 8, "b": 8}).order("key")
+    busy = Replica(home, 8, running=4)
+    assert place("key", [busy, Replica(second, 8, running=2)]) == Placed(home, "home")
+    assert place("key", [busy, Replica(second, 8, running=1)]) == Placed(second, "full")
+    assert place("key", [busy, Replica(second, 8, running=1)], bound=2) == Placed(home, "home")
+
+
+@pytest.mark.parametrize("lost", [Replica("c", 8, 8, healthy=False), Replica("c", -16)])
+def test_a_replica_that_takes_nothing_has_no_part_in_what_is_fair(lost: Replica) -> None:
+    home, second = Ring({"a": 8, "b": 8}).order("key")
+    busy = [Replica(home, 8, running=4), Replica(second, 8, running=1), lost]
+    placed = place("key", busy)
+    assert placed is not None
+    assert placed.name == second
+
+
+def test_a_slow_home_is_left_sooner_but_never_left_alone() -> None:
+    home, second = Ring({"a": 8, "b": 8}).order("key")
+    slow = Replica(home, 8, running=2, slow=True)
+    other = Replica(second, 8, running=2)
+    assert place("key", [replace(slow, slow=False), other]) == Placed(home, "home")
+    assert place("key", [slow, replace(other, running=1)]) == Placed(second, "slow")
+    assert place("key", [replace(slow, running=0), other]) == Placed(home, "home")
+
+
+def test_where_all_are_slow_moving_helps_nobody() -> None:
+    home, second = Ring({"a": 8, "b": 8}).order("key")
+    both = [Replica(home, 8, running=4, slow=True), Replica(second, 8, running=2, slow=True)]
+    assert place("key", both) == Placed(home, "home")
+
+
+def test_a_slow_replica_takes_more_than_its_share_when_the_others_are_full() -> None:
+    home, second = Ring({"a": 8, "b": 8}).order("key")
+    full = Replica(second, 8, running=8)
+    assert place("key", [Replica(home, 8, running=7, slow=True), full]) == Placed(home, "home")
+
+
+class Pool(RuleBasedStateMachine):
+    """Conversations come and end while replicas fall, heal and grow slow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replicas = idle({"a": 3, "b": 1, "c": 6, "d": 3})
+        self.running: list[str] = []
+
+    def change(self, name: str, **to: int) -> None:
+        self.replicas[name] = replace(self.replicas[name], **to)
+
+    @rule(key=keys)
+    def comes(self, key: str) -> None:
+        placed = put(key, self.replicas)
+        usable = [each for each in self.replicas.values() if each.healthy]
+        if placed is None:
+            assert all(each.running == each.slots for each in usable)
+            return
+        chosen = self.replicas[placed.name]
+        assert chosen in usable
+        home = Ring({each.name: each.slots for each in self.replicas.values()}).order(key)[0]
+        assert (placed.why == "home") == (placed.name == home)
+        assert (placed.why == "down") == (not self.replicas[home].healthy)
+        self.running.append(placed.name)
+        self.change(placed.name, running=chosen.running + 1)
+        if not any(each.slow for each in usable):
+            total = sum(each.running for each in usable) + 1
+            fair = total * chosen.slots / sum(each.slots for each in usable)
+            assert self.replicas[placed.name].running <= ceil(1.25 * fair)
+
+    @precondition(lambda self: self.running)
+    @rule(pick=st.integers(0, 20))
+    def ends(self, pick: int) -> None:
+        name = self.running.pop(pick % len(self.running))
+        self.change(name, running=self.replicas[name].running - 1)
+
+    @rule(name=st.sampled_from("abcd"), healthy=st.booleans())
+    def falls_or_heals(self, name: str, healthy: bool) -> None:
+        self.change(name, healthy=healthy)
+
+    @rule(name=st.sampled_from("abcd"), slow=st.booleans())
+    def slows_or_recovers(self, name: str, slow: bool) -> None:
+        self.change(name, slow=slow)
+
+    @invariant()
+    def nobody_runs_more_than_its_slots(self) -> None:
+        assert all(each.running <= each.slots for each in self.replicas.values())
+
+
+TestAnyLoad = Pool.TestCase
+TestAnyLoad.settings = settings(deadline=None, max_examples=100, stateful_step_count=40)
+
+
+# -- the breaker ----------------------------------------------------------------------------------
+
+
+def opened() -> Breaker:
+    """Opened at 0."""
+    breaker = Breaker()
+    for _ in range(3):
+        breaker.failed(0)
+    return breaker
+
+
+def test_only_failures_in_a_row_open_the_circuit() -> None:
+    breaker = Breaker()
+    for result in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed):
+        result(0)
+    assert breaker.allows(0)
+    breaker.failed(0)
+    breaker.failed(0)
+    assert breaker.state(0) == "open"
+    assert not breaker.allows(4.9)
+
+
+def test_one_probe_goes_through_and_its_success_lets_everyone_in() -> None:
+    breaker = opened()
+    assert breaker.state(5) == "half_open"
+    assert [breaker.allows(5), breaker.allows(5), breaker.allows(50)] == [True, False, False]
+    breaker.succeeded(50)
+    assert [breaker.allows(50), breaker.allows(50)] == [True, True]
+
+
+def test_looking_does_not_take_the_probe() -> None:
+    breaker = opened()
+    assert breaker.state(5) == breaker.state(5) == "half_open"
+    assert breaker.allows(5)
+    assert breaker.state(5) == "open"
+
+
+def test_it_waits_twice_as_long_after_each_failed_probe_and_forgets_that_with_a_success() -> None:
+    breaker = opened()
+    now = 0.0
+    for wait in (5, 10, 20, 40, 60, 60):
+        assert not breaker.allows(now + wait - 0.1)
+        now += wait
+        assert breaker.allows(now)
+        breaker.failed(now)
+    breaker.succeeded(now)
+    for _ in range(3):
+        breaker.failed(now)
+    assert breaker.state(now + 5) == "half_open"
+
+
+def test_calls_that_were_running_when_it_opened_make_it_no_longer() -> None:
+    breaker = opened()
+    for _ in range(8):
+        breaker.failed(1)
+    assert breaker.allows(5)
+    for _ in range(8):
+        breaker.failed(6)
+    assert breaker.allows(16)
+    breaker.dropped(17)
+    breaker.failed(17)
+    assert breaker.allows(17)
+
+
+def test_a_probe_whose_client_leaves_makes_room_for_the_next() -> None:
+    breaker = opened()
+    breaker.dropped(1)
+    assert not breaker.allows(1)
+    assert breaker.allows(5)
+    breaker.dropped(6)
+    assert [breaker.allows(6), breaker.allows(6)] == [True, False]
+
+
+def test_a_probe_that_is_never_heard_of_is_not_waited_for_for_ever() -> None:
+    breaker = opened()
+    assert breaker.allows(5)
+    assert not breaker.allows(64.9)
+    assert breaker.allows(65)
+
+
+def test_slow_is_what_takes_longer_than_the_target_more_than_once() -> None:
+    breaker = Breaker(target=1)
+    seen = []
+    for seconds in (3, 3, 0.1):
+        breaker.slow(seconds)
+        seen.append(breaker.is_slow)
+    assert seen == [False, True, False]
+
+
+def test_without_a_target_nothing_is_slow() -> None:
+    breaker = Breaker()
+    breaker.slow(1e9)
+    assert not breaker.is_slow
+
+
+class Calls(RuleBasedStateMachine):
+    """Calls begin when they are let through, and end in any way, at any time, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.breaker = Breaker()
+        self.now = 0.0
+        self.calls = 0
+        self.in_a_row = 0
+        self.probe: float | None = None
+        """Since when one is out that nothing was heard of."""
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 5.0, 20.0, 60.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def begins(self) -> None:
+        state = self.breaker.state(self.now)
+        assert self.breaker.allows(self.now) == (state != "open")
+        self.calls += state != "open"
+        if state == "half_open":
+            assert self.probe is None or self.now - self.probe >= 60
+            self.probe = self.now
+
+    @precondition(lambda self: self.calls)
+    @rule()
+    def succeeds(self) -> None:
+        self.breaker.succeeded(self.now)
+        self.calls -= 1
+        self.in_a_row = 0
+        self.probe = None
+
+    @precondition(lambda self: self.calls)
+    @rule()
+    def fails(self) -> None:
+        self.breaker.failed(self.now)
+        self.calls -= 1
+        self.in_a_row += 1
+        self.probe = None
+
+    @precondition(lambda self: self.probe is not None)
+    @rule()
+    def probe_is_dropped(self) -> None:
+        self.breaker.dropped(self.now)
+        self.calls -= 1
+        self.probe = None
+
+    @invariant()
+    def it_is_closed_until_three_fail_in_a_row(self) -> None:
+        assert (self.breaker.state(self.now) == "closed") == (self.in_a_row < 3)
+
+    @invariant()
+    def no_engine_is_given_up(self) -> None:
+        assert self.breaker.state(self.now + 60) != "open"
+
+    def teardown(self) -> None:
+        assert self.breaker.allows(self.now + 60)
+        self.breaker.succeeded(self.now + 60)
+        assert self.breaker.state(self.now + 60) == "closed"
+
+
+TestAnyCalls = Calls.TestCase
+TestAnyCalls.settings = settings(deadline=None, max_examples=200, stateful_step_count=40)

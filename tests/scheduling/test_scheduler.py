@@ -1,0 +1,265 @@
+"""When a turn runs and where: by example, then whatever may happen in any order."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from vivace.errors import TooManyRequests, Unavailable
+from vivace.scheduling.queue import KINDS, Job, Kind
+from vivace.scheduling.scheduler import Room, Scheduler, Started, Waiting
+from vivace.scheduling.tiers import Tier
+
+numbers = count()
+
+
+def job(owner: str = "ann", kind: Kind = "agent", place: str = "c", tier: str = "fast") -> Job:
+    return Job(
+        id=f"j{next(numbers)}",
+        owner=owner,
+        tier=tier,
+        kind=kind,
+        place=place,
+        cost=10.0,
+        since=0.0,
+    )
+
+
+def scheduler(room: Room | None = None, **tier: Any) -> Scheduler:
+    fast = Tier(name="fast", engines=("one",), **tier)
+    return Scheduler([fast], {"one": room or Room(2)})
+
+
+def started(decided: Started | Waiting) -> str:
+    assert isinstance(decided, Started)
+    return decided.engine
+
+
+def test_it_starts_at_once_while_there_is_room() -> None:
+    one = scheduler()
+    assert started(one.submit(job(), 0)) == "one"
+    assert started(one.submit(job(), 0)) == "one"
+    assert one.submit(job(), 0) == Waiting(1, 0.0)
+
+
+def test_the_next_starts_when_one_has_finished() -> None:
+    one = scheduler(Room(1))
+    first, second = job(), job()
+    one.submit(first, 0)
+    one.submit(second, 0)
+    assert one.finished(first, 1, cost=10) == [Started(second, "one")]
+    assert one.finished(first, 1, cost=10) == []
+
+
+def test_a_reserved_slot_is_for_interactive_work_only() -> None:
+    one = scheduler(Room(2, 1))
+    assert isinstance(one.submit(job(), 0), Started)
+    assert isinstance(one.submit(job(kind="background"), 0), Waiting)
+    assert isinstance(one.submit(job(kind="interactive"), 0), Started)
+    assert isinstance(one.submit(job(kind="interactive"), 0), Waiting)
+
+
+def test_interactive_work_may_use_every_slot() -> None:
+    one = scheduler(Room(2, 1))
+    assert isinstance(one.submit(job(kind="interactive"), 0), Started)
+    assert isinstance(one.submit(job(kind="interactive"), 0), Started)
+    assert isinstance(one.submit(job(), 0), Waiting)
+
+
+def test_a_full_queue_refuses_with_the_time_to_come_back() -> None:
+    one = scheduler(Room(1), queue=1)
+    one.submit(job(), 0)
+    one.submit(job(), 0)
+    with pytest.raises(TooManyRequests) as refused:
+        one.submit(job(), 0)
+    assert refused.value.code == "queue_full"
+    assert refused.value.retry_after is not None
+    assert one.lengths()["fast", "agent"] == 1
+
+
+def test_what_would_begin_too_late_is_refused_early() -> None:
+    one = scheduler(Room(1), first_token=3.0)
+    for _ in range(10):
+        each = job()
+        one.submit(each, 0)
+        one.finished(each, 2, cost=10)
+    one.submit(job(), 10)
+    assert one.submit(job(), 10) == Waiting(1, 2.0)
+    with pytest.raises(TooManyRequests) as refused:
+        one.submit(job(), 10)
+    assert refused.value.code == "would_wait_too_long"
+    assert refused.value.retry_after == 1.0
+
+
+def test_without_an_engine_it_says_so() -> None:
+    one = scheduler()
+    one.mark("one", up=False)
+    with pytest.raises(Unavailable):
+        one.submit(job(), 0)
+
+
+def test_a_conversation_stays_where_its_cache_is() -> None:
+    tier = Tier(name="fast", engines=("a", "b", "c", "d"))
+    one = Scheduler([tier], {name: Room(8) for name in tier.engines})
+    for conversation in range(20):
+        homes = set()
+        for _ in range(5):
+            each = job(place=f"conversation {conversation}")
+            homes.add(started(one.submit(each, 0)))
+            one.finished(each, 1, cost=1)
+        assert len(homes) == 1
+
+
+def test_the_conversations_of_an_engine_that_is_gone_move_and_come_back() -> None:
+    tier = Tier(name="fast", engines=("a", "b"))
+    one = Scheduler([tier], {name: Room(8) for name in tier.engines})
+
+    def home() -> str:
+        each = job(place="x")
+        engine = started(one.submit(each, 0))
+        one.finished(each, 1, cost=1)
+        return engine
+
+    first = home()
+    one.mark(first, up=False)
+    assert home() != first
+    one.mark(first, up=True)
+    assert home() == first
+
+
+def test_an_engine_that_keeps_failing_is_left_alone_for_a_while() -> None:
+    tier = Tier(name="fast", engines=("a", "b"))
+    one = Scheduler([tier], {name: Room(8) for name in tier.engines})
+    bad = started(one.submit(probe := job(place="x"), 0))
+    one.finished(probe, 0, cost=1, ok=False)
+    for _ in range(2):
+        one.submit(again := job(place="x"), 0)
+        one.finished(again, 0, cost=1, ok=False)
+    assert started(one.submit(job(place="x"), 1)) != bad
+
+
+def test_spilling_over_fills_the_first_before_the_second() -> None:
+    tier = Tier(name="fast", engines=("own", "rented"), spill=True)
+    one = Scheduler([tier], {"own": Room(2), "rented": Room(2)})
+    places = [started(one.submit(job(place=f"{n}"), 0)) for n in range(4)]
+    assert places == ["own", "own", "rented", "rented"]
+
+
+def test_two_tiers_share_an_engine_and_not_each_others_queue() -> None:
+    tiers = [Tier(name=name, engines=("one",), queue=1) for name in ("fast", "deep")]
+    one = Scheduler(tiers, {"one": Room(1)})
+    one.submit(job(tier="deep"), 0)
+    one.submit(job(tier="deep"), 0)
+    with pytest.raises(TooManyRequests):
+        one.submit(job(tier="deep"), 0)
+    assert isinstance(one.submit(job(tier="fast"), 0), Waiting)
+
+
+# -- in any order ---------------------------------------------------------------------------------
+
+ENGINES = {"a": Room(2, 1), "b": Room(3), "c": Room(1)}
+TIERS = [
+    Tier(name="fast", engines=("a", "b"), queue=6),
+    Tier(name="deep", engines=("b", "c"), queue=6, spill=True),
+]
+picks = st.integers(0, 1000)
+
+
+class Traffic(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scheduler = Scheduler(TIERS, ENGINES)
+        self.now = 0.0
+        self.waiting: list[Job] = []
+        self.running: dict[str, tuple[Job, str]] = {}
+        self.up = dict.fromkeys(ENGINES, True)
+
+    def begin(self, started: list[Started]) -> None:
+        for each in started:
+            assert each.job in self.waiting
+            self.waiting.remove(each.job)
+            self.place(each)
+
+    def place(self, each: Started) -> None:
+        tier = next(tier for tier in TIERS if tier.name == each.job.tier)
+        assert each.engine in tier.engines
+        assert self.up[each.engine]
+        self.running[each.job.id] = (each.job, each.engine)
+
+    @rule(
+        owner=st.sampled_from("xyz"),
+        kind=st.sampled_from(KINDS),
+        tier=st.sampled_from(["fast", "deep"]),
+        place=st.sampled_from("12345"),
+    )
+    def comes(self, owner: str, kind: Kind, tier: str, place: str) -> None:
+        each = job(owner, kind, place, tier)
+        try:
+            decided = self.scheduler.submit(each, self.now)
+        except (TooManyRequests, Unavailable):
+            return
+        if isinstance(decided, Started):
+            self.place(decided)
+        else:
+            assert decided.position >= 1
+            assert decided.seconds >= 0
+            self.waiting.append(each)
+
+    @precondition(lambda self: self.running)
+    @rule(pick=picks, ok=st.sampled_from([True, True, True, False, None]))
+    def finishes(self, pick: int, ok: bool | None) -> None:
+        identifier = list(self.running)[pick % len(self.running)]
+        each, _ = self.running.pop(identifier)
+        self.begin(self.scheduler.finished(each, self.now, cost=5.0, ok=ok))
+
+    @precondition(lambda self: self.waiting)
+    @rule(pick=picks)
+    def gives_up(self, pick: int) -> None:
+        self.scheduler.withdraw(self.waiting.pop(pick % len(self.waiting)))
+
+    @rule(engine=st.sampled_from(list(ENGINES)), up=st.booleans())
+    def changes_health(self, engine: str, up: bool) -> None:
+        self.up[engine] = up
+        self.scheduler.mark(engine, up=up)
+        self.begin(self.scheduler.fill(self.now))
+
+    @rule(seconds=st.floats(0.01, 30))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        self.begin(self.scheduler.fill(self.now))
+
+    @invariant()
+    def no_engine_has_more_than_its_slots(self) -> None:
+        for name, room in ENGINES.items():
+            here = [each for each, engine in self.running.values() if engine == name]
+            assert len(here) <= room.slots
+            patient = [each for each in here if each.kind != "interactive"]
+            assert len(patient) <= room.slots - room.reserved
+            assert self.scheduler.loads()[name][0] == len(here)
+
+    @invariant()
+    def who_waits_is_counted(self) -> None:
+        assert sum(self.scheduler.lengths().values()) == len(self.waiting)
+
+    def teardown(self) -> None:
+        """Once engines are up and turns end, everyone who waited has run."""
+        for name in ENGINES:
+            self.changes_health(name, True)
+        for _ in range(1000):
+            if not self.waiting and not self.running:
+                break
+            self.now += 61
+            self.begin(self.scheduler.fill(self.now))
+            for identifier in list(self.running):
+                each, _ = self.running.pop(identifier)
+                self.begin(self.scheduler.finished(each, self.now, cost=1.0))
+        assert not self.waiting
+
+
+TestAnyTraffic = Traffic.TestCase
+TestAnyTraffic.settings = settings(deadline=None, max_examples=100, stateful_step_count=50)
