@@ -149,9 +149,14 @@ def test_a_port_in_the_environment_must_be_one(path: Path, port: str) -> None:
 
 def test_a_server_others_can_reach_needs_a_key(path: Path) -> None:
     open_to_all = SMALL + '[server]\nhost = "0.0.0.0"\n'
-    assert "[[keys]]" in complaint(path, open_to_all)
-    assert "[[keys]]" in complaint(path, SMALL, VIVACE_HOST="192.168.0.1")
+    assert "vivace keys create" in complaint(path, open_to_all)
+    assert "vivace keys create" in complaint(path, SMALL, VIVACE_HOST="192.168.0.1")
     assert read(path, open_to_all + KEY).server.host == "0.0.0.0"
+
+
+def test_a_key_made_by_the_command_is_as_good_as_one_in_the_file(path: Path) -> None:
+    path.with_name("keys.json").write_text("{}")
+    assert read(path, SMALL + '[server]\nhost = "0.0.0.0"\n').server.host == "0.0.0.0"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ MODULES = [
     ),
 ]
 CORE = [
-    name for name in MODULES if name.startswith(("vivace.errors", "vivace.prot", "vivace.conv"))
+    name
+    for name in MODULES
+    if name.startswith(("vivace.errors", "vivace.prot", "vivace.conv", "vivace.sched"))
 ]
 HEAVY = {
     "aiohttp",

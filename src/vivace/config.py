@@ -227,10 +227,11 @@ def check(raw: dict[str, Any], path: Path) -> Config:
     _check_names(config, path)
     _check_tiers(config, path)
     _check_remote(config, path)
-    if not config.keys and not is_loopback(config.server.host):
+    made = path.with_name("keys.json").exists()
+    if not config.keys and not made and not is_loopback(config.server.host):
         raise ConfigError(
             f"{path}: server.host is {config.server.host!r}, which others can reach, but there "
-            "are no [[keys]]. Add a key, or listen on 127.0.0.1."
+            "are no keys. Make one with 'vivace keys create NAME', or listen on 127.0.0.1."
         )
     return config
 

@@ -6,7 +6,6 @@ import logging
 import socket
 import sys
 import time
-from pathlib import Path
 
 import click
 
@@ -97,7 +96,7 @@ def up(
             _say("warning", f"the first question failed: {error}")
         click.echo(_next_steps(url, choice.name))
 
-    serve(config, Path.cwd(), greet)
+    serve(config, data_root(), greet)
 
 
 def _check_port(port: int) -> None:

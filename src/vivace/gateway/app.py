@@ -55,6 +55,7 @@ from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
 from vivace.gateway.transport import DroppableWebSocket
 from vivace.gateway.websocket import WebSocketDoor
+from vivace.keyring import Keyring
 from vivace.models import Fim
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
@@ -185,6 +186,7 @@ class Gateway:
             max_seconds=limits.connection_minutes * 60,
             slow_reader_seconds=limits.slow_reader_seconds,
         )
+        self.keys = Keys(config.keys, Keyring(base))
         self.app = self._app(config)
 
     def _app(self, config: Config) -> ASGIApp:
@@ -209,7 +211,7 @@ class Gateway:
             middleware=middleware if origins else [],
             exception_handlers={HTTPException: wrong_address},
         )
-        return Front(app, {"/v1/responses": self.door}, Keys(config.keys), origins)
+        return Front(app, {"/v1/responses": self.door}, self.keys, origins)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

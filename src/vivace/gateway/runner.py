@@ -408,7 +408,7 @@ class Connection:
         kind = kind_of(ask)
         work = self._work(ticket, offer.engine, offer.card, KINDS.index(kind))
         tier, clock = offer.tier, time.monotonic()
-        written = ask.max_tokens or _USUAL_ANSWER
+        written = min(ask.max_tokens or _USUAL_ANSWER, _LONG_ANSWER)
         try:
             charge = runner.ledger.charge(
                 self.owner,
@@ -431,7 +431,7 @@ class Connection:
         )
         try:
             place = runner.dispatch.enter(job)
-        except RequestError:
+        except BaseException:
             runner.ledger.settle(charge, input_tokens=0, output_tokens=0, now=clock)
             raise
         return _Plan(offer, work, place, charge, routing, ask)
@@ -533,6 +533,8 @@ class _Meter:
 
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have until it has them."""
+_LONG_ANSWER = 1024
+"""A client that allows far more seldom gets it, and must not be refused for it."""
 _WEIGHTS = Weights()
 
 

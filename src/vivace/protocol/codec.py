@@ -6,6 +6,7 @@ and tools are looked at one by one, because their type decides their shape and m
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -335,7 +336,7 @@ def retry_headers(error: RequestError) -> dict[str, str]:
     """When to try again, in whole seconds as HTTP has it."""
     if error.retry_after is None:
         return {}
-    return {"retry-after": str(max(1, round(error.retry_after)))}
+    return {"retry-after": str(max(1, math.ceil(error.retry_after)))}
 
 
 def error_payload(error: RequestError, request_id: str | None = None) -> ErrorPayload:

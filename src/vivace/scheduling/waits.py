@@ -8,7 +8,6 @@ least as long. Playing that through a few times gives the start of the one that 
 from __future__ import annotations
 
 import heapq
-import random
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from statistics import median
 __all__ = ["Waits"]
 
 _PLAYS = 9
+_GOLDEN = 0.6180339887498949
 _FAR = 48
 """Beyond this many turns ahead the mean is as good, and costs nothing."""
 
@@ -24,7 +24,7 @@ _FAR = 48
 class Waits:
     def __init__(self, memory: int = 256) -> None:
         self._took: deque[float] = deque(maxlen=memory)
-        self._dice = random.Random(0)  # noqa: S311 - a sample, no secret
+        self._turn = 0
 
     def ended(self, seconds: float) -> None:
         self._took.append(seconds)
@@ -50,12 +50,18 @@ class Waits:
         heapq.heapify(ends)
         for _ in range(ahead):
             start = ends[0]
-            heapq.heapreplace(ends, start + self._dice.choice(sample))
+            heapq.heapreplace(ends, start + self._draw(sample))
         return ends[0]
 
     def _rest(self, sample: list[float], since: float) -> float:
         """How long something may still take that has taken this long."""
         longer = sample[bisect_right(sample, since) :]
         if not longer:  # longer than all we know; such a thing takes about as long again
-            return max(since, sample[-1]) * self._dice.random() * 2
-        return self._dice.choice(longer) - since
+            return max(since, sample[-1])
+        return self._draw(longer) - since
+
+    def _draw(self, sample: Sequence[float]) -> float:
+        """One of them, each as often as the others: the golden ratio's steps spread evenly, and
+        the same past always foretells the same."""
+        self._turn += 1
+        return sample[int(self._turn * _GOLDEN % 1 * len(sample))]
