@@ -92,13 +92,14 @@ def serve_vllm(python: str, model: Path, port: int) -> contextlib.AbstractContex
 
 
 def serve_vivace(
-    python: str, model: Path, port: int, folder: Path
+    python: str, model: Path, port: int, folder: Path, **more: Any
 ) -> contextlib.AbstractContextManager[Any]:
-    given = {name: value for name, value in SETTINGS.items() if name != "max_model_len"}
+    """``more`` are further arguments of vLLM."""
+    given = {name: value for name, value in SETTINGS.items() if name != "max_model_len"} | more
     arguments = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     context = SETTINGS["max_model_len"]
     text = CONFIG.format(port=port, model=MODEL, path=model, context=context, arguments=arguments)
-    path = folder / "vivace.toml"
+    path = folder / f"vivace-{port}.toml"
     path.write_text(text)
     return running([python, "-m", "vivace.cli", "serve", "-c", str(path)], port, "/readyz")
 

@@ -12,15 +12,19 @@ import contextlib
 import json
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import psutil
 from websockets.asyncio.client import ClientConnection, connect
 
-from bench._report import Report, percentile
-from bench._server import served
+from bench import _files
+from bench._peers import MODEL, serve_vivace
+from bench._report import Report, percentile, ratio_of
+from bench._server import free_port, served
 
 CONFIG = """
 version = 1
@@ -118,7 +122,7 @@ class Client:
                     seen["first"] = seen["first"] or now
                     seen["tokens"] += 1
                 case "response.completed" | "response.incomplete":
-                    return seen | {"wall": now}
+                    return seen | {"wall": now, "response": event["response"]}
                 case "error":
                     return seen | {"wall": now, "refused": event["error"]["code"]}
 
@@ -228,6 +232,93 @@ def fairness(report: Report, options: Any) -> None:
     report.goal("others keep 90% of their share", met=least >= 0.9, measured=f"{least:.0%}")
 
 
+# -- placement ------------------------------------------------------------------------------------
+
+REPLICA = """
+[[engines]]
+name = "replica{number}"
+kind = "scripted"
+model = "model{number}"
+rate = 2000
+prefill_rate = 1e6
+"""
+
+
+async def traces(port: int, conversations: int, turns: int) -> int:
+    """Agents that go on turn by turn; returns the prompt tokens that were cached."""
+
+    async def trace(number: int) -> int:
+        cached = 0
+        previous = ""
+        text = "You are a coding agent. " * 40 + f"This is task {number}. "
+        async with Client.at(port) as client:
+            for turn in range(turns):
+                after = {"previous_response_id": previous} if previous else dict[str, str]()
+                seen = await client.turn(f"{text} {turn} " + "output " * 100, **after)
+                previous = seen["response"]["id"]
+                cached += seen["response"]["usage"]["input_tokens_details"]["cached_tokens"]
+                await asyncio.sleep(random.Random(number * turns + turn).random() * 0.05)
+        return cached
+
+    return sum(await asyncio.gather(*(trace(number) for number in range(conversations))))
+
+
+def affinity(report: Report) -> None:
+    cached = {}
+    for count in (1, 4):
+        head = "version = 1\n[server]\nport = {port}\n[store]\npath = ':memory:'\n"
+        engines = "".join(REPLICA.format(number=number) for number in range(count))
+        names = ", ".join(f'"replica{number}"' for number in range(count))
+        tier = f'[[tiers]]\nname = "fast"\nengines = [{names}]\n'
+        with served(head + engines + tier) as (port, _):
+            cached[count] = asyncio.run(traces(port, 48, 12))
+    kept = cached[4] / cached[1]
+    report.say("cached tokens on one replica", cached[1])
+    report.say("cached tokens on four", cached[4])
+    report.goal("four replicas keep 95% of them", met=kept >= 0.95, measured=f"{kept:.1%}")
+
+
+# -- a real engine --------------------------------------------------------------------------------
+
+
+async def beside_prefill(port: int, number: int) -> float:
+    """The first token of a completion that comes while a long prompt is being read."""
+    async with Client.at(port) as agent, Client.at(port) as typist:
+        long = f"Task {number}.\n" + "\n".join(
+            f"def function_{number}_{line}(value):\n    return value + {line}"
+            for line in range(200)
+        )
+        model = {"model": MODEL, "temperature": 0}
+        reading = asyncio.create_task(agent.turn(long, max_output_tokens=2, tools=[TOOL], **model))
+        await asyncio.sleep(0.7)
+        seen = await typist.turn(f"Complete: def add_{number}(", max_output_tokens=4, **model)
+        await reading
+        return float(seen["first"])
+
+
+def real(report: Report, options: Any) -> None:
+    kinds: dict[str, dict[str, Any]] = {
+        "with classes": {"long_prefill_token_threshold": 256},
+        "without": {"scheduling_policy": "fcfs", "long_prefill_token_threshold": 0},
+    }
+    times: dict[str, list[float]] = {name: [] for name in kinds}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        ports = {name: free_port() for name in kinds}
+        for name, arguments in kinds.items():
+            server = serve_vivace(
+                options.python, _files.vllm_model(), ports[name], Path(folder), **arguments
+            )
+            stack.enter_context(server)
+        for number in range(options.pairs):
+            for name, port in ports.items():
+                times[name].append(asyncio.run(beside_prefill(port, number)))
+            print(f"  pair {number + 1} of {options.pairs}", end="\r", flush=True)
+    for name, values in times.items():
+        report.spread(f"vLLM: completion beside a long prefill, {name}", values, "ms", 1000)
+    ratio, low, high = ratio_of(times["with classes"], times["without"])
+    report.say("with classes, of without", f"{ratio:.2f} (95% interval {low:.2f} to {high:.2f})")
+
+
 # -- refusals and predictions ---------------------------------------------------------------------
 
 
@@ -275,6 +366,8 @@ def main() -> None:
         keystrokes=(400, "completions of each measurement"),
         agents=(64, "agents beside them"),
         seconds=(10.0, "of each measurement of fairness"),
+        pairs=(0, "pairs on vLLM, with classes and without"),
+        python=(str(_files.vllm_python()), "a Python that has vLLM"),
     )
     found = classes(report, options)
     fairness(report, options)
@@ -284,6 +377,9 @@ def main() -> None:
     late = percentile(refused, 0.99) * 1000
     report.goal("refused within 5 ms (p99)", met=late < 5, measured=f"{late:.2f} ms")
     predictions(report, found)
+    affinity(report)
+    if options.pairs:
+        real(report, options)
     report.end()
 
 

@@ -278,13 +278,17 @@ def _check_tiers(config: Config, path: Path) -> None:
 def _check_remote(config: Config, path: Path) -> None:
     """Nothing leaves this machine unless the person said so beside the engine it goes to."""
     for engine in config.engines:
-        if isinstance(engine, OpenAIConfig) and not engine.allow_remote:
-            host = urlsplit(engine.url).hostname or ""
-            if not is_loopback(host):
-                raise ConfigError(
-                    f"{path}: engine {engine.name!r} is on {host}, so prompts and code would "
-                    "leave this machine. If that is what you want, set allow_remote = true there."
-                )
+        if isinstance(engine, OpenAIConfig):
+            check_remote(engine, f"{path}: ")
+
+
+def check_remote(engine: OpenAIConfig, where: str = "") -> None:
+    host = urlsplit(engine.url).hostname or ""
+    if not engine.allow_remote and not is_loopback(host):
+        raise ConfigError(
+            f"{where}engine {engine.name!r} is on {host}, so prompts and code would leave this "
+            "machine. If that is what you want, set allow_remote = true there."
+        )
 
 
 def _explain(message: str) -> str:

@@ -130,6 +130,8 @@ class VllmEngine:
                 "disable_log_stats": True,
                 "enable_prefix_caching": True,
                 "scheduling_policy": "priority",
+                # No step is filled by one long prompt while somebody waits for a keystroke.
+                "long_prefill_token_threshold": 512,
             }
             try:
                 arguments = AsyncEngineArgs(model=self._model, **{**defaults, **self._arguments})

@@ -33,6 +33,7 @@ from vivace.config import (
     OpenAIConfig,
     TierConfig,
     VllmConfig,
+    check_remote,
     is_loopback,
 )
 from vivace.conversation.session import Limits
@@ -78,6 +79,7 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
     card = Card(config.model, config.context)
     match config:
         case OpenAIConfig():
+            check_remote(config)  # whoever made the configuration, and however
             return OpenAIEngine(
                 config.name,
                 card,
