@@ -109,6 +109,7 @@ class ScriptedConfig(
     growth: Annotated[float, Meta(ge=0)] = 0.0
     prefill_rate: Annotated[float, Meta(ge=0)] = 0.0
     prefill_chunk: Positive = 2048
+    patient_chunk: Positive | None = None
     slots: Positive = 1024
     reserved: Count = 0
 

@@ -112,7 +112,7 @@ def test_the_position_told_is_the_order_taken(some: list[Job]) -> None:
     queue = waiting(*some)
     for tier in ("fast", "deep"):
         of_tier = [each for each in some if each.tier == tier]
-        told = {each.id: queue.ahead_of(each) for each in of_tier}
+        told = queue.places(tier)
         alone = waiting(*of_tier)
         taken = [take(alone).id for _ in of_tier]
         assert sorted(told.values()) == list(range(len(of_tier)))

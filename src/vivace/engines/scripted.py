@@ -7,6 +7,8 @@ unless the engine has seen its beginning before. What it says is decided by the 
 The cost of a step, in seconds::
 
     (1 + growth * (batch - 1)) / rate  +  prompt tokens read in this step / prefill_rate
+
+A step that only reads costs no less than one that writes for a single request.
 """
 
 from __future__ import annotations
@@ -191,6 +193,8 @@ class Capacity(Struct, frozen=True, kw_only=True):
     """Prompt tokens read per second; 0 reads them in no time."""
     prefill_chunk: int = 2048
     """At most this many prompt tokens in one step."""
+    patient_chunk: int | None = None
+    """Of these, at most so many for requests that are not urgent."""
     cache_tokens: int = 1_000_000
     """How many prompt tokens the prefix cache holds."""
 
@@ -281,24 +285,32 @@ class ScriptedEngine:
     def _cost_of(self, requests: Sequence[_Request]) -> float:
         capacity = self._capacity
         batch = sum(1 for request in requests if not request.unread)
-        reading = min(capacity.prefill_chunk, sum(request.unread for request in requests))
-        cost = (1 + capacity.growth * (batch - 1)) / capacity.rate if batch else 0.0
+        cost = (1 + capacity.growth * max(0, batch - 1)) / capacity.rate
         if capacity.prefill_rate:
-            cost += reading / capacity.prefill_rate
+            cost += sum(self._portions(requests).values()) / capacity.prefill_rate
         return cost
 
-    def _step(self, batch: Sequence[_Request], now: float) -> None:
+    def _portions(self, requests: Sequence[_Request]) -> dict[_Request, int]:
+        """How much of each prompt is read in this step: the urgent ones first."""
         budget = self._capacity.prefill_chunk
-        for request in sorted(batch, key=lambda request: request.priority):
+        patient = self._capacity.patient_chunk or budget
+        portions: dict[_Request, int] = {}
+        for request in sorted(requests, key=lambda request: request.priority):
+            if request.unread:
+                read = min(budget, request.unread, patient if request.priority else budget)
+                portions[request] = read
+                budget -= read
+                patient -= read if request.priority else 0
+        return portions
+
+    def _step(self, batch: Sequence[_Request], now: float) -> None:
+        portions = self._portions(batch)
+        for request in batch:
             if request not in self._requests:
                 continue  # aborted, or the engine died in this step
-            if request.unread:
-                read = min(budget, request.unread)
-                request.unread -= read
-                budget -= read
-                if request.unread:
-                    continue
-            self._advance(request, now)
+            request.unread -= portions.get(request, 0)
+            if not request.unread:
+                self._advance(request, now)
 
     def _advance(self, request: _Request, now: float) -> None:
         if now < request.stalled_until:

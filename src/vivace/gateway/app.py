@@ -105,6 +105,7 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
         growth=config.growth,
         prefill_rate=config.prefill_rate,
         prefill_chunk=config.prefill_chunk,
+        patient_chunk=config.patient_chunk,
     )
     return ScriptedEngine(config.name, [card], script, capacity)
 

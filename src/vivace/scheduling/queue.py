@@ -106,11 +106,9 @@ class FairQueue:
                         return job
         return None
 
-    def ahead_of(self, job: Job) -> int:
-        """How many of its tier would be taken before it, if nobody else came."""
-        return next(
-            (place for place, other in enumerate(self._in_order(job.tier)) if other is job), 0
-        )
+    def places(self, tier: str) -> dict[str, int]:
+        """For each that waits in a tier, how many would be taken before it if nobody else came."""
+        return {job.id: place for place, job in enumerate(self._in_order(tier))}
 
     def _in_order(self, tier: str) -> Iterator[Job]:
         for kind in KINDS:

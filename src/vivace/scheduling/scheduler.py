@@ -13,7 +13,7 @@ No clock and no waiting here: several gateways can share this state one day.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -37,6 +37,21 @@ class Room(Struct, frozen=True):
 
     slots: int
     reserved: int = 0
+
+
+_LOOK = 0.25
+_GROUPS: tuple[Kind, ...] = ("interactive", "agent")
+
+
+def _group(kind: Kind) -> Kind:
+    """Background turns share the slots of agents, and last as long."""
+    return "interactive" if kind == "interactive" else "agent"
+
+
+class _Outlook(Struct, frozen=True):
+    at: float
+    places: dict[str, int]
+    seconds: dict[Kind, Callable[[int], float]]
 
 
 class Started(Struct, frozen=True):
@@ -81,6 +96,7 @@ class Scheduler:
         self._queue = FairQueue()
         self._running: dict[str, tuple[Job, str, float]] = {}
         self._waits: dict[tuple[str, Kind], Waits] = {}
+        self._outlooks: dict[str, _Outlook] = {}
 
     # -- what happens -----------------------------------------------------------------------------
 
@@ -155,19 +171,30 @@ class Scheduler:
     # -- what others ask --------------------------------------------------------------------------
 
     def waiting(self, job: Job, now: float) -> Waiting:
-        ahead = self._queue.ahead_of(job)
-        engines = [self._engines[name] for name in self._tiers[job.tier].engines]
-        slots = sum(engine.replica(job.kind, now).slots for engine in engines)
-        running = [
-            now - started
-            for other, name, started in self._running.values()
-            if name in self._tiers[job.tier].engines
-            and (job.kind == "interactive" or other.kind != "interactive")
-        ]
+        """Where one stands. All who wait share one look, which is taken anew a few times a second:
+        what many ask for must not grow with how many ask."""
+        outlook = self._outlooks.get(job.tier)
+        if outlook is None or now - outlook.at > _LOOK or job.id not in outlook.places:
+            outlook = self._outlooks[job.tier] = self._look(job.tier, now)
+        ahead = outlook.places.get(job.id, 0)
         if self._has_room(job.tier, job.kind, now):
             return Waiting(ahead + 1, 0.0)
-        seconds = self._waits_of(job.tier, job.kind).estimate(ahead, running, slots)
-        return Waiting(ahead + 1, seconds)
+        return Waiting(ahead + 1, outlook.seconds[_group(job.kind)](ahead))
+
+    def _look(self, name: str, now: float) -> _Outlook:
+        engines = self._tiers[name].engines
+        places = self._queue.places(name)
+        seconds: dict[Kind, Callable[[int], float]] = {}
+        for kind in _GROUPS:
+            running = [
+                now - started
+                for job, engine, started in self._running.values()
+                if engine in engines and (kind == "interactive" or job.kind != "interactive")
+            ]
+            slots = sum(self._engines[engine].replica(kind, now).slots for engine in engines)
+            waits = self._waits_of(name, kind)
+            seconds[kind] = waits.outlook(len(places), running, slots)
+        return _Outlook(now, places, seconds)
 
     def lengths(self) -> dict[tuple[str, Kind], int]:
         return {
@@ -184,8 +211,7 @@ class Scheduler:
     # -- inside -----------------------------------------------------------------------------------
 
     def _waits_of(self, tier: str, kind: Kind) -> Waits:
-        group: Kind = "interactive" if kind == "interactive" else "agent"
-        return self._waits.setdefault((tier, group), Waits())
+        return self._waits.setdefault((tier, _group(kind)), Waits())
 
     def _check(self, tier: Tier, waiting: Waiting) -> None:
         if not any(self._engines[name].up for name in tier.engines):

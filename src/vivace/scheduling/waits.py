@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 __all__ = ["Waits"]
@@ -38,20 +38,32 @@ class Waits:
 
         ``running``: how long each of those at work has been so.
         """
-        if not self._took or not running:
-            return 0.0
-        sample = sorted(self._took)
-        near = min(ahead, _FAR)
-        starts = [self._play(sample, near, running) for _ in range(_PLAYS)]
-        return median(starts) + (ahead - near) * self.mean / max(1, slots)
+        return self.outlook(ahead, running, slots)(ahead)
 
-    def _play(self, sample: list[float], ahead: int, running: Sequence[float]) -> float:
+    def outlook(self, most: int, running: Sequence[float], slots: int) -> Callable[[int], float]:
+        """The same for everyone who waits, played through once for all of them."""
+        if not self._took or not running:
+            return lambda ahead: 0.0
+        sample = sorted(self._took)
+        plays = [self._play(sample, min(most, _FAR), running) for _ in range(_PLAYS)]
+        starts: list[float] = [median(each) for each in zip(*plays, strict=True)]
+        beyond = self.mean / max(1, slots)
+
+        def estimate(ahead: int) -> float:
+            near = min(ahead, len(starts) - 1)
+            return starts[near] + (ahead - near) * beyond
+
+        return estimate
+
+    def _play(self, sample: list[float], most: int, running: Sequence[float]) -> list[float]:
+        """When a slot becomes free for the first, the second … of those who wait."""
         ends = [self._rest(sample, since) for since in running]
         heapq.heapify(ends)
-        for _ in range(ahead):
-            start = ends[0]
-            heapq.heapreplace(ends, start + self._draw(sample))
-        return ends[0]
+        starts = []
+        for _ in range(most):
+            starts.append(ends[0])
+            heapq.heapreplace(ends, ends[0] + self._draw(sample))
+        return [*starts, ends[0]]
 
     def _rest(self, sample: list[float], since: float) -> float:
         """How long something may still take that has taken this long."""
