@@ -26,8 +26,8 @@ PICTURES = ROOT / "docs/pictures"
 VIVACE = str(ROOT / ".venv/bin/vivace")
 MODEL = "qwen2.5-coder-0.5b"
 QUESTION = "Write a Python function that reverses the words of a sentence. Only the code."
-REDIRECTED = "Explain what Python's with statement does."
-STEER = "Stop. Show me an example only, no words."
+REDIRECTED = "Tell me the whole history of the Python language, in detail."
+STEER = "Stop. Only write a hello world in it."
 
 
 @contextlib.contextmanager
@@ -93,7 +93,7 @@ def redirect() -> None:
 
 def talk() -> list[tuple[float, str]]:
     """What appeared in the terminal, and when."""
-    command = ["ask", "--max-tokens", "160", REDIRECTED]
+    command = ["ask", "--max-tokens", "400", REDIRECTED]
     terminal = pexpect.spawn(
         VIVACE, command, encoding="utf-8", timeout=60, dimensions=(40, COLUMNS)
     )
@@ -107,11 +107,11 @@ def talk() -> list[tuple[float, str]]:
                 text = terminal.read_nonblocking(4096, timeout=left)
                 heard.append((time.perf_counter() - started, _COLOURS.sub("", text)))
 
-    while sum(len(text) for _, text in heard) < 150:
+    while sum(len(text) for _, text in heard) < 120:
         listen(0.2)
     for key in STEER:
         terminal.send(key)
-        listen(0.05)
+        listen(0.04)
     terminal.send("\r")
     with contextlib.suppress(pexpect.EOF):
         listen(60)
