@@ -143,6 +143,21 @@ def test_an_engine_that_keeps_failing_is_left_alone_for_a_while() -> None:
     assert started(one.submit(job(place="x"), 1)) != bad
 
 
+def test_conversations_leave_an_engine_that_has_become_slow() -> None:
+    tier = Tier(name="fast", engines=("a", "b"), first_token=0.5)
+    one = Scheduler([tier], {name: Room(30) for name in tier.engines})
+
+    def share_of(name: str) -> int:
+        jobs = [job(place=f"{number}") for number in range(30)]
+        places = [started(one.submit(each, 0)) for each in jobs]
+        for each, place in zip(jobs, places, strict=True):
+            one.finished(each, 1, cost=1, first_token=9.0 if place == "a" else 0.1)
+        return places.count(name)
+
+    before = share_of("a")
+    assert share_of("a") < before
+
+
 def test_spilling_over_fills_the_first_before_the_second() -> None:
     tier = Tier(name="fast", engines=("own", "rented"), spill=True)
     one = Scheduler([tier], {"own": Room(2), "rented": Room(2)})

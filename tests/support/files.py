@@ -29,6 +29,11 @@ def data_file(name: str) -> Path:
     return _file("data", name)
 
 
+def model_path(name: str) -> Path:
+    """Where the model is, or would be."""
+    return _path("models", name)
+
+
 def model_file(name: str) -> Path:
     """The model, or a skip that says how to get it."""
     return _file("models", name)

@@ -11,13 +11,13 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
 import pytest
 from msgspec import Struct
 
+from tests.support.files import model_path
 from vivace import models
 from vivace.engines.base import Card
 from vivace.engines.vllm import VllmEngine
@@ -36,7 +36,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-MODEL = Path("~/.cache/vivace/models/qwen2.5-coder-0.5b-hf").expanduser()
+MODEL = model_path("qwen2.5-coder-0.5b").with_name("qwen2.5-coder-0.5b-hf")
 CARD = Card("qwen2.5-coder-0.5b", 8192)
 BLOCK = 32
 ARGUMENTS = {
@@ -57,7 +57,7 @@ ENVIRONMENT = {
 def _missing() -> str:
     if importlib.util.find_spec("vllm") is None:
         return "needs vLLM: see docs/vllm.md"
-    return "" if MODEL.is_dir() else f"needs {MODEL}: run scripts/gguf_to_safetensors.py"
+    return "" if MODEL.is_dir() else f"needs {MODEL.name}: run scripts/install-vllm"
 
 
 needs_vllm = pytest.mark.skipif(bool(_missing()), reason=_missing())

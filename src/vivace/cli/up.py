@@ -124,9 +124,26 @@ def _config(choice: Choice, port: int, context: int, slots: int) -> Config:
 def _engine(choice: Choice, context: int, slots: int) -> EngineConfig:
     name, path = choice.name, str(choice.path)
     if choice.engine == "llama.cpp":
-        return LlamaCppConfig(name="llama.cpp", model=name, path=path, context=context, slots=slots)
+        # One slot stays free for what somebody is typing, beside whatever agent runs.
+        reserved = 1 if slots > 1 else 0
+        return LlamaCppConfig(
+            name="llama.cpp",
+            model=name,
+            path=path,
+            context=context,
+            slots=slots,
+            reserved=reserved,
+        )
     arguments = {"max_num_seqs": slots, "tensor_parallel_size": choice.gpus}
-    return VllmConfig(name="vLLM", model=name, path=path, context=context, arguments=arguments)
+    return VllmConfig(
+        name="vLLM",
+        model=name,
+        path=path,
+        context=context,
+        slots=slots,
+        reserved=slots // 8,
+        arguments=arguments,
+    )
 
 
 def _say(what: str, text: str) -> None:

@@ -38,9 +38,11 @@ class Place:
             await asyncio.wait({self.started}, timeout=_LOOK_AGAIN)
         return self.started.result()
 
-    def leave(self, *, cost: float = 0.0, ok: bool | None = None) -> None:
+    def leave(
+        self, *, cost: float = 0.0, ok: bool | None = None, first_token: float | None = None
+    ) -> None:
         """The turn is over, or waits no longer."""
-        self._dispatch.left(self, cost, ok)
+        self._dispatch.left(self, cost, ok, first_token)
 
 
 class Dispatch:
@@ -71,12 +73,14 @@ class Dispatch:
         self._start(self._scheduler.fill(time.monotonic()))
         return self._scheduler.waiting(job, time.monotonic())
 
-    def left(self, place: Place, cost: float, ok: bool | None) -> None:
+    def left(self, place: Place, cost: float, ok: bool | None, first_token: float | None) -> None:
         if self._places.pop(place.job.id, None) is None:
             return
         if place.started.done():
             now = time.monotonic()
-            self._start(self._scheduler.finished(place.job, now, cost=cost, ok=ok))
+            self._start(
+                self._scheduler.finished(place.job, now, cost=cost, ok=ok, first_token=first_token)
+            )
         else:
             self._scheduler.withdraw(place.job)
 

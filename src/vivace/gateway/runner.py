@@ -340,7 +340,7 @@ class Connection:
             last = [*meter.unsent, *end.get(run.stopping, run.turn.cancel)(now())]
         last = [*run.receipts, *last]
         tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
-        plan.settle(self._runner.ledger, tokens, fault)
+        plan.settle(self._runner.ledger, tokens, fault, meter.waited)
         link = self._link(ticket, run.turn, tokens)
         if ticket.request.stored:
             last = await self._keep(link, run.turn, last)
@@ -373,6 +373,7 @@ class Connection:
         outlet = self._outlet
         meter.unsent = [*turn.begin()]
         await outlet.send(meter.unsent)
+        asked = time.perf_counter()
         async with aclosing(engine.generate(work)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, Finished):
@@ -380,6 +381,7 @@ class Connection:
                     return [*turn.feed(delta, now())]
                 if meter.first is None:
                     meter.first = time.perf_counter()
+                    meter.waited = meter.first - asked
                 meter.deltas += 1
                 meter.unsent = [*turn.feed(delta, 0)]
                 if turn.ended:  # a steer waited for this item
@@ -521,11 +523,13 @@ class Connection:
 class _Meter:
     """What is learnt of a turn while it runs."""
 
-    __slots__ = ("deltas", "first", "tokens", "unsent")
+    __slots__ = ("deltas", "first", "tokens", "unsent", "waited")
 
     def __init__(self) -> None:
         self.unsent: list[Event] = []
         self.first: float | None = None
+        self.waited: float | None = None
+        """Seconds from asking the engine to its first word."""
         self.deltas = 0
         self.tokens: Tokens | None = None
         """As the engine counted; None when it did not come to that."""
@@ -562,10 +566,13 @@ class _Plan:
         """What a turn took that was stopped before its engine could tell."""
         return Tokens(self._ask.input_tokens, deltas)
 
-    def settle(self, ledger: Ledger, tokens: Tokens, fault: bool | None) -> None:
+    def settle(
+        self, ledger: Ledger, tokens: Tokens, fault: bool | None, first_token: float | None
+    ) -> None:
         """Charge what it really took, and make room for the next."""
         cost = _WEIGHTS.cost(max(0, tokens.input - tokens.cached), tokens.output)
-        self.place.leave(cost=cost, ok=None if fault is None else not fault)
+        ok = None if fault is None else not fault
+        self.place.leave(cost=cost, ok=ok, first_token=first_token)
         ledger.settle(
             self._charge,
             input_tokens=tokens.input,

@@ -60,7 +60,7 @@ def place(key: str, replicas: Sequence[Replica], *, bound: float = 1.25) -> Plac
     """The first replica in the key's order that can take it; None when nobody has a free slot.
 
     While others have room, no replica takes more than ``bound`` times its fair share, rounded up:
-    consistent hashing with bounded loads. A slow one's share is half, which is still enough to
+    consistent hashing with bounded loads. A slow one's share is a quarter, which is still enough to
     show that it has recovered.
     """
     known = {replica.name: replica for replica in replicas}
@@ -85,7 +85,7 @@ def place(key: str, replicas: Sequence[Replica], *, bound: float = 1.25) -> Plac
 
 
 def _weight(replica: Replica) -> int:
-    return replica.slots if replica.slow else 2 * replica.slots
+    return replica.slots if replica.slow else 4 * replica.slots
 
 
 class Breaker:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 
 from msgspec import Struct
 
@@ -66,23 +67,24 @@ class Waiting(Struct, frozen=True):
 
 
 class _Engine:
-    def __init__(self, name: str, room: Room) -> None:
+    def __init__(self, name: str, room: Room, target: float) -> None:
         self.name = name
         self.room = room
         self.up = True
         self.running: Counter[Kind] = Counter()
-        self.breaker = Breaker()
+        self.breaker = Breaker(target=target)
 
     def replica(self, kind: Kind, now: float) -> Replica:
         """What there is of it for this kind of turn."""
         total = sum(self.running.values())
         usable = self.up and self.breaker.state(now) != "open"
         if kind == "interactive":
-            return Replica(self.name, self.room.slots, total, usable)
+            return Replica(self.name, self.room.slots, total, usable, self.breaker.is_slow)
         patient = total - self.running["interactive"]
         slots = self.room.slots - self.room.reserved
         full = total >= self.room.slots
-        return Replica(self.name, slots, slots if full else patient, usable)
+        running = slots if full else patient
+        return Replica(self.name, slots, running, usable, self.breaker.is_slow)
 
     def has_room(self, kind: Kind, now: float) -> bool:
         replica = self.replica(kind, now)
@@ -92,11 +94,22 @@ class _Engine:
 class Scheduler:
     def __init__(self, tiers: Iterable[Tier], rooms: Mapping[str, Room]) -> None:
         self._tiers = {tier.name: tier for tier in tiers}
-        self._engines = {name: _Engine(name, room) for name, room in rooms.items()}
+        self._engines = {
+            name: _Engine(name, room, self._target_of(name)) for name, room in rooms.items()
+        }
         self._queue = FairQueue()
         self._running: dict[str, tuple[Job, str, float]] = {}
         self._waits: dict[tuple[str, Kind], Waits] = {}
         self._outlooks: dict[str, _Outlook] = {}
+
+    def _target_of(self, engine: str) -> float:
+        """The first token that the strictest of its tiers wants from an engine."""
+        targets = [
+            tier.first_token
+            for tier in self._tiers.values()
+            if engine in tier.engines and tier.first_token is not None
+        ]
+        return min(targets, default=inf)
 
     # -- what happens -----------------------------------------------------------------------------
 
@@ -118,10 +131,16 @@ class Scheduler:
         return waiting
 
     def finished(
-        self, job: Job, now: float, *, cost: float, ok: bool | None = True
+        self,
+        job: Job,
+        now: float,
+        *,
+        cost: float,
+        ok: bool | None = True,
+        first_token: float | None = None,
     ) -> list[Started]:
         """``cost`` is what it really took; ``ok`` is False when the engine was at fault, and None
-        when that cannot be said."""
+        when that cannot be said. ``first_token``: how long the engine took to its first word."""
         found = self._running.pop(job.id, None)
         if found is None:
             return []
@@ -130,6 +149,8 @@ class Scheduler:
         engine.running[job.kind] -= 1
         self._queue.charge(job.owner, cost - job.cost)
         self._queue.leave(job.owner)
+        if first_token is not None:
+            engine.breaker.slow(first_token)
         if ok:
             engine.breaker.succeeded(now)
             self._waits_of(job.tier, job.kind).ended(now - started)
