@@ -52,6 +52,7 @@ from vivace.gateway.front import Front
 from vivace.gateway.http import json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import now
 from vivace.gateway.metrics import Metrics
+from vivace.gateway.planning import Planner
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
 from vivace.gateway.transport import DroppableWebSocket
@@ -177,8 +178,7 @@ class Gateway:
             )
         )
         self.runner = Runner(
-            self.catalogue,
-            self.dispatch,
+            Planner(self.catalogue, self.dispatch),
             self.archive,
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),

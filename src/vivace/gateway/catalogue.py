@@ -58,10 +58,13 @@ class Catalogue:
         return all(engine.healthy() for engine in self.engines)
 
     def card(self, model: str) -> Card:
-        return next((card for card in self.cards if card.name == model), None) or self._find(model)
+        named = next((card for card in self.cards if card.name == model), None)
+        return named or self.offer(model).card
 
-    def _find(self, model: str) -> Card:
-        return self.offer(model).card
+    def tier(self, model: str | None) -> Tier | None:
+        """The tier of this name, if it is one."""
+        found = self._offers.get(model or self._default)
+        return found.tier if found is not None else None
 
     def offer(self, model: str | None) -> Offer:
         """The tier of this name; without one, the first that was configured."""

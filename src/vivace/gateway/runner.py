@@ -15,12 +15,10 @@ from contextlib import aclosing
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.conversation import compaction
-from vivace.conversation.chain import Link, tools_in
-from vivace.conversation.context import fit, refuse_images
+from vivace.conversation.chain import Link
 from vivace.conversation.deltas import Finished, Tokens
 from vivace.conversation.session import (
     Decision,
@@ -34,28 +32,20 @@ from vivace.conversation.session import (
     Ticket,
 )
 from vivace.conversation.turn import Turn, open_response
-from vivace.engines.base import Card, Chat, Engine, Sampling, Work
-from vivace.engines.messages import estimate_tokens
+from vivace.engines.base import Engine, Work
 from vivace.errors import EngineDied, EngineError, RequestError, StoreError, Unavailable
 from vivace.gateway.archive import Archive, is_whole
-from vivace.gateway.catalogue import Catalogue, Offer
-from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.metrics import Metrics
-from vivace.protocol.events import ErrorFrame, Event, Routing
-from vivace.protocol.items import AdditionalTools, Item, Message
+from vivace.gateway.planning import Plan, Planner
+from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.requests import (
     ClientEvent,
     CreateResponse,
     Interrupt,
     Steer,
-    TextConfig,
-    Toolbox,
 )
-from vivace.scheduling.limits import Charge, Ledger
-from vivace.scheduling.queue import KINDS, Job, Weights
 from vivace.scheduling.scheduler import Waiting
-from vivace.scheduling.tiers import Ask, kind_of
 
 __all__ = ["Connection", "Outlet", "Runner", "Told"]
 
@@ -76,15 +66,12 @@ class Runner:
 
     def __init__(
         self,
-        catalogue: Catalogue,
-        dispatch: Dispatch,
+        planner: Planner,
         archive: Archive,
         metrics: Metrics,
         limits: Limits,
     ) -> None:
-        self.catalogue = catalogue
-        self.dispatch = dispatch
-        self.ledger = Ledger()
+        self.planner = planner
         self.archive = archive
         self.metrics = metrics
         self.limits = limits
@@ -294,10 +281,12 @@ class Connection:
         try:
             if ticket.line and self._runner.draining:
                 raise Unavailable("This server is shutting down; connect again.", retry_after=1)
-            plan = self._plan(ticket)
+            plan = self._runner.planner.plan(ticket, self.owner)
         except RequestError as error:
+            self.headers = self._runner.planner.headers(ticket.request.body.model, self.owner)
             await self._act(self._session.refuse(ticket, error))
             return
+        self.headers = self._runner.planner.headers(plan.offer.tier.name, self.owner)
         task = asyncio.current_task()
         assert task is not None
         name = plan.offer.card.name
@@ -314,16 +303,16 @@ class Connection:
             del self._runs[ticket.id]
             self._runner.ended(run)
 
-    async def _carry(self, run: _Run, ticket: Ticket, plan: _Plan) -> None:
+    async def _carry(self, run: _Run, ticket: Ticket, plan: Plan) -> None:
         started = time.perf_counter()
         meter = _Meter()
         last: list[Event]
-        fault: bool | None = None
+        ok: bool | None = None
         try:
             last = await self._generate_somewhere(run.turn, plan, meter)
-            fault = False
+            ok = True
         except EngineError as error:
-            fault = isinstance(error, EngineDied) or None
+            ok = False if isinstance(error, EngineDied) else None
             # Its words may quote the prompt: they are for the client, not for the log.
             log.warning(
                 "failed request_id=%s turn=%s %s", self._request_id, run.turn.id, error.code
@@ -340,7 +329,7 @@ class Connection:
             last = [*meter.unsent, *end.get(run.stopping, run.turn.cancel)(now())]
         last = [*run.receipts, *last]
         tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
-        plan.settle(self._runner.ledger, tokens, fault, meter.waited)
+        self._runner.planner.settle(plan, tokens, ok=ok, first_token=meter.waited)
         link = self._link(ticket, run.turn, tokens)
         if ticket.request.stored:
             last = await self._keep(link, run.turn, last)
@@ -349,7 +338,7 @@ class Connection:
         await self._outlet.send(last)
         await self._act(decisions)
 
-    async def _generate_somewhere(self, turn: Turn, plan: _Plan, meter: _Meter) -> list[Event]:
+    async def _generate_somewhere(self, turn: Turn, plan: Plan, meter: _Meter) -> list[Event]:
         """On the engine it was given; on another one if that dies before the first word."""
 
         async def tell(waiting: Waiting) -> None:
@@ -362,11 +351,9 @@ class Connection:
                 return await self._generate(turn, engine, plan.work, meter)
             except EngineDied:
                 plan.place.leave(ok=False)
-                if meter.deltas or len(plan.offer.tier.engines) < 2 or plan.tries == 0:
+                if meter.deltas or not self._runner.planner.again(plan):
                     raise
-                plan.tries -= 1
                 log.info("again elsewhere request_id=%s turn=%s", self._request_id, turn.id)
-                plan.place = self._runner.dispatch.enter(plan.place.job)
 
     async def _generate(self, turn: Turn, engine: Engine, work: Work, meter: _Meter) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
@@ -398,91 +385,6 @@ class Connection:
             unstored = replace(turn.response, store=False)
             last[-1] = replace(last[-1], response=unstored)
         return last
-
-    def _plan(self, ticket: Ticket) -> _Plan:
-        """Which tier takes the turn, and a place on its engines; refuses what cannot be."""
-        runner, body = self._runner, ticket.request.body
-        routing: Routing | UnsetType = UNSET
-        offer = runner.catalogue.offer(None if runner.catalogue.routes(body.model) else body.model)
-        ask = _ask(ticket, offer)
-        if runner.catalogue.routes(body.model):
-            offer, routing = runner.catalogue.routed(ask)
-        kind = kind_of(ask)
-        work = self._work(ticket, offer.engine, offer.card, KINDS.index(kind))
-        tier, clock = offer.tier, time.monotonic()
-        written = min(ask.max_tokens or _USUAL_ANSWER, _LONG_ANSWER)
-        try:
-            charge = runner.ledger.charge(
-                self.owner,
-                tier.name,
-                tier.limits,
-                input_tokens=ask.input_tokens,
-                output_tokens=written if ticket.request.generates else 0,
-                now=clock,
-            )
-        finally:
-            self.headers = runner.ledger.headers(self.owner, tier.name, tier.limits, clock)
-        job = Job(
-            id=ticket.id,
-            owner=self.owner,
-            tier=tier.name,
-            kind=kind,
-            place=f"{self.owner}/{_conversation(ticket)}",
-            cost=_WEIGHTS.cost(ask.new_tokens, written),
-            since=clock,
-        )
-        try:
-            place = runner.dispatch.enter(job)
-        except BaseException:
-            runner.ledger.settle(charge, input_tokens=0, output_tokens=0, now=clock)
-            raise
-        return _Plan(offer, work, place, charge, routing, ask)
-
-    def _work(self, ticket: Ticket, engine: Engine, card: Card, priority: int) -> Work:
-        """What the engine is asked to do; refuses what it could not."""
-        request, body = ticket.request, ticket.request.body
-        return Work(
-            priority=priority,
-            id=ticket.id,
-            model=card.name,
-            prompt=request.fill or self._chat(ticket, engine, card),
-            sampling=Sampling(
-                temperature=body.temperature,
-                top_p=body.top_p,
-                presence_penalty=body.presence_penalty,
-                frequency_penalty=body.frequency_penalty,
-                max_tokens=body.max_output_tokens,
-                stop=tuple(body.stop or ()),
-                seed=body.seed,
-            ),
-            generate=request.generates,
-            parent_id=body.previous_response_id,
-            owner=self.owner,
-        )
-
-    def _chat(self, ticket: Ticket, engine: Engine, card: Card) -> Chat:
-        request, body = ticket.request, ticket.request.body
-        refuse_images(ticket.input, card.name)
-        toolbox = _all_tools(request.toolbox, (*ticket.past, *ticket.input))
-        items = fit(
-            compaction.expand(ticket.past),
-            compaction.expand(ticket.input),
-            known=ticket.parent.tokens if ticket.parent else 0,
-            fixed=engine.count(_fixed(body.instructions, toolbox), card.name),
-            limit=card.context,
-            count=lambda some: engine.count(some, card.name),
-            truncate=body.truncation == "auto",
-        )
-        return Chat(
-            items=items,
-            instructions=body.instructions,
-            toolbox=toolbox,
-            tool_choice=request.tool_choice,
-            parallel_tool_calls=body.parallel_tool_calls is not False,
-            format=(body.text or TextConfig()).format,
-            effort=body.reasoning.effort if body.reasoning else None,
-            prediction=body.prediction,
-        )
 
     def _link(self, ticket: Ticket, turn: Turn, tokens: Tokens) -> Link:
         return Link(
@@ -533,95 +435,3 @@ class _Meter:
         self.deltas = 0
         self.tokens: Tokens | None = None
         """As the engine counted; None when it did not come to that."""
-
-
-_USUAL_ANSWER = 256
-"""Tokens that an answer is taken to have until it has them."""
-_LONG_ANSWER = 1024
-"""A client that allows far more seldom gets it, and must not be refused for it."""
-_WEIGHTS = Weights()
-
-
-class _Plan:
-    """A turn that has its place: what will run, and what it was charged."""
-
-    def __init__(
-        self,
-        offer: Offer,
-        work: Work,
-        place: Place,
-        charge: Charge,
-        routing: Routing | UnsetType,
-        ask: Ask,
-    ) -> None:
-        self.offer = offer
-        self.work = work
-        self.place = place
-        self.routing = routing
-        self.tries = len(offer.tier.engines)
-        self._charge = charge
-        self._ask = ask
-
-    def guess(self, deltas: int) -> Tokens:
-        """What a turn took that was stopped before its engine could tell."""
-        return Tokens(self._ask.input_tokens, deltas)
-
-    def settle(
-        self, ledger: Ledger, tokens: Tokens, fault: bool | None, first_token: float | None
-    ) -> None:
-        """Charge what it really took, and make room for the next."""
-        cost = _WEIGHTS.cost(max(0, tokens.input - tokens.cached), tokens.output)
-        ok = None if fault is None else not fault
-        self.place.leave(cost=cost, ok=ok, first_token=first_token)
-        ledger.settle(
-            self._charge,
-            input_tokens=tokens.input,
-            output_tokens=tokens.output,
-            now=time.monotonic(),
-        )
-
-
-def _ask(ticket: Ticket, offer: Offer) -> Ask:
-    """What is known of a request before it runs; lengths are estimates."""
-    request, body = ticket.request, ticket.request.body
-    fresh = estimate_tokens(ticket.input)
-    if request.fill is not None:
-        fresh = len(request.fill.prefix + (request.fill.suffix or "")) // 3
-    known = ticket.parent.tokens if ticket.parent else 0
-    past = known or estimate_tokens(ticket.past)
-    return Ask(
-        fill=request.fill is not None,
-        steered=bool(ticket.carried),
-        background=bool(body.background) or body.service_tier == "flex",
-        tools=bool(request.toolbox.tools),
-        input_tokens=past + fresh,
-        new_tokens=fresh if ticket.parent else past + fresh,
-        max_tokens=body.max_output_tokens,
-        effort=body.reasoning.effort if body.reasoning else None,
-        failed_before=ticket.parent is not None and not ticket.parent.whole,
-    )
-
-
-def _conversation(ticket: Ticket) -> str:
-    """A name for the conversation that stays the same from turn to turn."""
-    if ticket.request.body.prompt_cache_key:
-        return ticket.request.body.prompt_cache_key
-    link = ticket.parent
-    while link is not None and link.parent is not None:
-        link = link.parent
-    return link.id if link is not None else ticket.id
-
-
-def _all_tools(own: Toolbox, items: Sequence[Item]) -> Toolbox:
-    carried = tuple(tools_in(items))
-    return replace(own, tools=(*own.tools, *carried)) if carried else own
-
-
-def _fixed(instructions: str | None, toolbox: Toolbox) -> list[Item]:
-    """Instructions and tools in a form that can be counted."""
-    fixed: list[Item] = []
-    if instructions:
-        fixed.append(Message(role="system", content=instructions))
-    if toolbox.tools:
-        fixed.append(AdditionalTools(tools=list(toolbox.tools)))
-    return fixed

@@ -1,0 +1,229 @@
+"""What a turn needs before it can run: a tier, the work for its engines, leave, and a place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from vivace.conversation import compaction
+from vivace.conversation.chain import tools_in
+from vivace.conversation.context import fit, refuse_images
+from vivace.conversation.deltas import Tokens
+from vivace.conversation.session import Ticket
+from vivace.engines.base import Card, Chat, Engine, Sampling, Work
+from vivace.engines.messages import estimate_tokens
+from vivace.errors import RequestError
+from vivace.gateway.catalogue import Catalogue, Offer
+from vivace.gateway.dispatch import Dispatch, Place
+from vivace.protocol.events import Routing
+from vivace.protocol.items import AdditionalTools, Item, Message
+from vivace.protocol.requests import TextConfig, Toolbox
+from vivace.scheduling.limits import Charge, Ledger
+from vivace.scheduling.queue import KINDS, Job, Weights
+from vivace.scheduling.tiers import Ask, kind_of
+
+__all__ = ["Plan", "Planner"]
+
+_USUAL_ANSWER = 256
+"""Tokens that an answer is taken to have until it has them."""
+_LONG_ANSWER = 1024
+"""A client that allows far more seldom gets it, and must not be refused for it."""
+_WEIGHTS = Weights()
+
+
+class Plan:
+    """A turn that has its place: what will run, and what it was charged."""
+
+    def __init__(
+        self,
+        offer: Offer,
+        work: Work,
+        place: Place,
+        charge: Charge,
+        routing: Routing | UnsetType,
+        ask: Ask,
+    ) -> None:
+        self.offer = offer
+        self.work = work
+        self.place = place
+        self.routing = routing
+        self.tries = len(offer.tier.engines)
+        self.charge = charge
+        self._ask = ask
+
+    def guess(self, deltas: int) -> Tokens:
+        """What a turn took that was stopped before its engine could tell."""
+        return Tokens(self._ask.input_tokens, deltas)
+
+
+class Planner:
+    def __init__(self, catalogue: Catalogue, dispatch: Dispatch) -> None:
+        self._catalogue = catalogue
+        self._dispatch = dispatch
+        self.ledger = Ledger()
+
+    def plan(self, ticket: Ticket, owner: str) -> Plan:
+        """Refuses what cannot be: no such model, too long, over a limit, too many before it."""
+        offer, routing, ask = self._tier(ticket)
+        kind = kind_of(ask)
+        work = _work(ticket, offer, KINDS.index(kind), owner)
+        now = time.monotonic()
+        written = min(ask.max_tokens or _USUAL_ANSWER, _LONG_ANSWER)
+        charge = self.ledger.charge(
+            owner,
+            offer.tier.name,
+            offer.tier.limits,
+            input_tokens=ask.input_tokens,
+            output_tokens=written if ticket.request.generates else 0,
+            now=now,
+        )
+        job = Job(
+            id=ticket.id,
+            owner=owner,
+            tier=offer.tier.name,
+            kind=kind,
+            place=f"{owner}/{_conversation(ticket)}",
+            cost=_WEIGHTS.cost(ask.new_tokens, written),
+            since=now,
+        )
+        try:
+            place = self._dispatch.enter(job)
+        except BaseException:
+            self.ledger.settle(charge, input_tokens=0, output_tokens=0, now=now)
+            raise
+        return Plan(offer, work, place, charge, routing, ask)
+
+    def again(self, plan: Plan) -> bool:
+        """Another place for a turn whose engine died; False when there is no other."""
+        if len(plan.offer.tier.engines) < 2 or not plan.tries:
+            return False
+        plan.tries -= 1
+        try:
+            plan.place = self._dispatch.enter(plan.place.job)
+        except RequestError:
+            return False
+        return True
+
+    def settle(
+        self, plan: Plan, tokens: Tokens, *, ok: bool | None, first_token: float | None
+    ) -> None:
+        """Charge what it really took, and make room for the next."""
+        cost = _WEIGHTS.cost(max(0, tokens.input - tokens.cached), tokens.output)
+        plan.place.leave(cost=cost, ok=ok, first_token=first_token)
+        self.ledger.settle(
+            plan.charge,
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            now=time.monotonic(),
+        )
+
+    def headers(self, model: str | None, owner: str) -> dict[str, str]:
+        """What is left of an owner's limits in the tier of this name."""
+        tier = self._catalogue.tier(model)
+        if tier is None:
+            return {}
+        return self.ledger.headers(owner, tier.name, tier.limits, time.monotonic())
+
+    def _tier(self, ticket: Ticket) -> tuple[Offer, Routing | UnsetType, Ask]:
+        model = ticket.request.body.model
+        ask = _ask(ticket)
+        if self._catalogue.routes(model):
+            return *self._catalogue.routed(ask), ask
+        return self._catalogue.offer(model), UNSET, ask
+
+
+def _ask(ticket: Ticket) -> Ask:
+    """What is known of a request before it runs; lengths are estimates."""
+    request, body = ticket.request, ticket.request.body
+    fresh = estimate_tokens(ticket.input)
+    if request.fill is not None:
+        fresh = len(request.fill.prefix + (request.fill.suffix or "")) // 3
+    known = ticket.parent.tokens if ticket.parent else 0
+    past = known or estimate_tokens(ticket.past)
+    return Ask(
+        fill=request.fill is not None,
+        steered=bool(ticket.carried),
+        background=bool(body.background) or body.service_tier == "flex",
+        tools=bool(request.toolbox.tools),
+        input_tokens=past + fresh,
+        new_tokens=fresh if ticket.parent else past + fresh,
+        max_tokens=body.max_output_tokens,
+        effort=body.reasoning.effort if body.reasoning else None,
+        failed_before=ticket.parent is not None and not ticket.parent.whole,
+    )
+
+
+def _conversation(ticket: Ticket) -> str:
+    """A name for the conversation that stays the same from turn to turn."""
+    if ticket.request.body.prompt_cache_key:
+        return ticket.request.body.prompt_cache_key
+    link = ticket.parent
+    while link is not None and link.parent is not None:
+        link = link.parent
+    return link.id if link is not None else ticket.id
+
+
+def _work(ticket: Ticket, offer: Offer, priority: int, owner: str) -> Work:
+    """What the engine is asked to do; refuses what it could not."""
+    request, body = ticket.request, ticket.request.body
+    return Work(
+        priority=priority,
+        id=ticket.id,
+        model=offer.card.name,
+        prompt=request.fill or _chat(ticket, offer.engine, offer.card),
+        sampling=Sampling(
+            temperature=body.temperature,
+            top_p=body.top_p,
+            presence_penalty=body.presence_penalty,
+            frequency_penalty=body.frequency_penalty,
+            max_tokens=body.max_output_tokens,
+            stop=tuple(body.stop or ()),
+            seed=body.seed,
+        ),
+        generate=request.generates,
+        parent_id=body.previous_response_id,
+        owner=owner,
+    )
+
+
+def _chat(ticket: Ticket, engine: Engine, card: Card) -> Chat:
+    request, body = ticket.request, ticket.request.body
+    refuse_images(ticket.input, card.name)
+    toolbox = _all_tools(request.toolbox, (*ticket.past, *ticket.input))
+    items = fit(
+        compaction.expand(ticket.past),
+        compaction.expand(ticket.input),
+        known=ticket.parent.tokens if ticket.parent else 0,
+        fixed=engine.count(_fixed(body.instructions, toolbox), card.name),
+        limit=card.context,
+        count=lambda some: engine.count(some, card.name),
+        truncate=body.truncation == "auto",
+    )
+    return Chat(
+        items=items,
+        instructions=body.instructions,
+        toolbox=toolbox,
+        tool_choice=request.tool_choice,
+        parallel_tool_calls=body.parallel_tool_calls is not False,
+        format=(body.text or TextConfig()).format,
+        effort=body.reasoning.effort if body.reasoning else None,
+        prediction=body.prediction,
+    )
+
+
+def _all_tools(own: Toolbox, items: Sequence[Item]) -> Toolbox:
+    carried = tuple(tools_in(items))
+    return replace(own, tools=(*own.tools, *carried)) if carried else own
+
+
+def _fixed(instructions: str | None, toolbox: Toolbox) -> list[Item]:
+    """Instructions and tools in a form that can be counted."""
+    fixed: list[Item] = []
+    if instructions:
+        fixed.append(Message(role="system", content=instructions))
+    if toolbox.tools:
+        fixed.append(AdditionalTools(tools=list(toolbox.tools)))
+    return fixed
