@@ -37,7 +37,13 @@ class LeanHttp:
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         self._writer.write(head.encode() + body)
-        answer = await self._reader.readuntil(b"\r\n\r\n")
+        try:
+            answer = await self._reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            # It was closed for being idle while we wrote, as a client must expect.
+            await self.connect()
+            self._writer.write(head.encode() + body)
+            answer = await self._reader.readuntil(b"\r\n\r\n")
         status = answer.split(b" ", 2)[1]
         if status != b"200":
             rest = await self._reader.read(4096)
