@@ -67,6 +67,7 @@ kind = "scripted"
 model = "local-model"
 script = "script.toml"
 rate = {rate}
+burst = {burst}
 context = {context}
 """
 
@@ -78,10 +79,11 @@ def words(count: int) -> str:
 
 @contextlib.contextmanager
 def served_script(
-    text: str, *, times: int = 1, rate: float, context: int = 131_072
+    text: str, *, times: int = 1, rate: float, burst: int = 1, context: int = 131_072
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Serve a scripted engine that always says this text so many times, at this rate."""
-    config = _SCRIPTED.format(rate=rate, context=context)
+    """Serve a scripted engine that always says this text so many times, at this rate, with so
+    many tokens in one delta."""
+    config = _SCRIPTED.format(rate=rate, burst=burst, context=context)
     script = f'[[replies]]\nthen = [{{ do = "say", text = "{text}", times = {times} }}]\n'
     with served(config, script_toml=script) as server:
         yield server

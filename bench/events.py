@@ -66,16 +66,15 @@ def main() -> None:
         streams=(8, "streams at once"),
         rounds=(5, "how often"),
     )
-    best = measure(report, options, " word", 1)
-    measure(report, options, " wordwordwordwordwordwordwordwordwordword", 10)
+    best = measure(report, options, 1)
+    measure(report, options, 10)
     report.goal("40,000 events per second", met=best >= 40_000, measured=f"{best:,.0f}")
     report.end()
 
 
-def measure(report: Report, options: Any, text: str, size: int) -> float:
-    """Events of this text, each as long as so many tokens; returns the best rate."""
-    events = options.tokens // size
-    with served_script(text, times=events, rate=1e9) as (port, process):
+def measure(report: Report, options: Any, size: int) -> float:
+    """Events of so many tokens each; returns the best rate."""
+    with served_script(" word", times=options.tokens, rate=1e9, burst=size) as (port, process):
         gateway = psutil.Process(process.pid)
         if hasattr(os, "sched_setaffinity"):
             gateway.cpu_affinity([0])
@@ -89,7 +88,7 @@ def measure(report: Report, options: Any, text: str, size: int) -> float:
             used = after.user + after.system - before.user - before.system
             rates.append(deltas / seconds)
             costs.append(used / deltas / size)
-    report.say("events that came as they were said", deltas / (events * options.streams))
+    report.say("tokens of an event", options.tokens * options.streams / deltas)
     report.spread(f"events per second, {size} tokens each", rates, "/s")
     if size > 1:
         report.spread("tokens per second in these", [rate * size for rate in rates], "/s")

@@ -106,6 +106,7 @@ class ScriptedConfig(
     script: str | None = None
     """A TOML file of replies, relative to the configuration file."""
     rate: Seconds = 1000.0
+    burst: Positive = 1
     growth: Annotated[float, Meta(ge=0)] = 0.0
     prefill_rate: Annotated[float, Meta(ge=0)] = 0.0
     prefill_chunk: Positive = 2048
@@ -172,6 +173,8 @@ class VllmConfig(
     """How many answers at once; more wait here, in their order."""
     reserved: Count = 16
     """How many of them are kept free for interactive work."""
+    speculation: Literal["edits"] | None = None
+    """Draft answers from the text they rewrite: much faster edits, on an engine for them."""
     arguments: dict[str, Any] = {}
     """Any of vLLM's engine arguments, by its own names."""
     environment: dict[str, str] = {}

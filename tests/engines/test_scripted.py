@@ -423,3 +423,11 @@ def test_an_idle_engine_has_nothing_to_do(loop: NewLoop) -> None:
         return len(asyncio.all_tasks())
 
     assert timed(loop, check())[1] == 1
+
+
+def test_an_engine_that_drafts_tells_several_tokens_as_one() -> None:
+    one = engine(Say("word ", times=10), capacity=Capacity(rate=1000, burst=4))
+    told = asyncio.run(answer(one, ask("hi")))
+    texts = [delta.text for delta in told if isinstance(delta, TextDelta)]
+    assert "".join(texts) == "word " * 10
+    assert len(texts) <= 6

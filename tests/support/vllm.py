@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import psutil
 import pytest
@@ -63,7 +63,7 @@ def _missing() -> str:
 needs_vllm = pytest.mark.skipif(bool(_missing()), reason=_missing())
 
 
-def new_engine(**arguments: Any) -> VllmEngine:
+def new_engine(speculation: Literal["edits"] | None = None, **arguments: Any) -> VllmEngine:
     model = models.find("qwen2.5-coder-0.5b")
     assert model is not None
     return VllmEngine(
@@ -74,6 +74,7 @@ def new_engine(**arguments: Any) -> VllmEngine:
         environment=ENVIRONMENT,
         tool_parser="hermes",
         fim=model.fim,
+        speculation=speculation,
     )
 
 

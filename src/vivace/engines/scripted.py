@@ -187,6 +187,8 @@ def _text_of_item(item: Item) -> str:
 class Capacity(Struct, frozen=True, kw_only=True):
     rate: float = 1000.0
     """Tokens per second of one request alone."""
+    burst: int = 1
+    """Tokens of a request in one step, told as one, as an engine does that drafts."""
     growth: float = 0.0
     """How much longer a step takes for each further request, as a share of the first."""
     prefill_rate: float = 0.0
@@ -310,12 +312,14 @@ class ScriptedEngine:
                 continue  # aborted, or the engine died in this step
             request.unread -= portions.get(request, 0)
             if not request.unread:
-                self._advance(request, now)
+                for number in range(self._capacity.burst):
+                    if not request.ended:
+                        self._advance(request, now, joins=number > 0)
 
-    def _advance(self, request: _Request, now: float) -> None:
+    def _advance(self, request: _Request, now: float, *, joins: bool) -> None:
         if now < request.stalled_until:
             return
-        act = request.advance()
+        act = request.advance(joins=joins)
         if isinstance(act, Stall):
             request.stalled_until = now + act.seconds
         elif isinstance(act, Fail):
@@ -356,8 +360,8 @@ class _Request:
             await self._waiter
         return self._ready.popleft()
 
-    def advance(self) -> Delta | Stall | Fail | Die:
-        """Play the next step of the plan."""
+    def advance(self, *, joins: bool) -> Delta | Stall | Fail | Die:
+        """Play the next step of the plan; what ``joins`` is told with what came before it."""
         if self._limit is not None and self._said >= self._limit:
             return self._finish("length")
         step = next(self._plan, None)
@@ -367,7 +371,7 @@ class _Request:
             return step
         self._said += 1
         self._thought += isinstance(step, ReasoningDelta)
-        self._put(step)
+        self._put(step, joins=joins)
         return step
 
     def end(self, error: EngineError) -> None:
@@ -380,10 +384,14 @@ class _Request:
         finished = Finished(
             reason, Tokens(self.prompt.length, self._said, self.prompt.cached, self._thought)
         )
-        self._put(finished)
+        self._put(finished, joins=False)
         return finished
 
-    def _put(self, delta: Delta) -> None:
+    def _put(self, delta: Delta, *, joins: bool) -> None:
+        last = self._ready[-1] if joins and self._ready else None
+        if isinstance(delta, _Growing) and isinstance(last, _Growing) and type(last) is type(delta):
+            self._ready[-1] = type(delta)(last.text + delta.text)
+            return
         if self._late or len(self._ready) >= _BEHIND:
             self._late.append(delta)
             return

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from prometheus_client import REGISTRY, generate_latest
@@ -32,6 +32,7 @@ from vivace.errors import ConfigError, EngineDied, EngineError
 from vivace.models import Fim
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat
+from vivace.speculation.sources import old_text
 
 __all__ = ["WRITTEN_FOR", "VllmEngine"]
 
@@ -53,9 +54,11 @@ class VllmEngine:
         tool_parser: str | None = None,
         reasoning_parser: str | None = None,
         fim: Fim | None = None,
+        speculation: Literal["edits"] | None = None,
     ) -> None:
         """``model`` is a folder or a hub id. ``arguments`` are vLLM's own engine arguments,
-        ``environment`` its variables; both reach it as they are."""
+        ``environment`` its variables; both reach it as they are. ``speculation``: draft answers
+        from the text they rewrite."""
         if importlib.util.find_spec("vllm") is None:
             raise ConfigError(
                 f"Engine {name!r} needs vLLM, which is not installed. Run: pip install "
@@ -70,6 +73,9 @@ class VllmEngine:
         self._tool_parser = tool_parser
         self._reasoning_parser = reasoning_parser
         self._fim = fim
+        self._speculation = speculation
+        self._drafts = False
+        """Whether the engine takes drafts of ours."""
         self._engine: Any = None
         self._book: ChainBook | None = None
         self._defaults: dict[str, Any] = {}
@@ -132,6 +138,7 @@ class VllmEngine:
                 "scheduling_policy": "priority",
                 # No step is filled by one long prompt while somebody waits for a keystroke.
                 "long_prefill_token_threshold": 512,
+                **self._speculative_arguments(),
             }
             try:
                 arguments = AsyncEngineArgs(model=self._model, **{**defaults, **self._arguments})
@@ -146,6 +153,23 @@ class VllmEngine:
                 )
             except Exception as error:
                 raise EngineDied(f"vLLM could not start: {error}") from error
+
+    def _speculative_arguments(self) -> dict[str, Any]:
+        self._drafts = False
+        if self._speculation is None:
+            return {}
+        try:
+            from vivace.engines import vllm_edits
+        except (ImportError, AttributeError) as error:
+            log.warning(
+                "%s: this vLLM takes no drafts from us (%s); it drafts from repetitions instead",
+                self.name,
+                error,
+            )
+            repeat = {"prompt_lookup_min": 3, "prompt_lookup_max": 5, "num_speculative_tokens": 16}
+            return {"speculative_config": {"method": "ngram", **repeat}}
+        self._drafts = True
+        return vllm_edits.engine_arguments()
 
     async def _watch(self) -> None:
         """Start it again when its process dies, with growing pauses while that fails."""
@@ -192,6 +216,7 @@ class VllmEngine:
             forms = ToolForms(Chat(items=()).toolbox)
             prompt = Prompt(self._encode(work.prompt), "", 0, None)
         reading = self._reading(work, forms, len(prompt.ids))
+        self._give_draft(work, reading)
         generated: list[int] = []
         items = 0
         kind: type | None = None
@@ -247,6 +272,18 @@ class VllmEngine:
             raise EngineDied(f"{self.name} died in the middle of its answer.") from error
         except (ValueError, VLLMError) as error:
             raise EngineError(f"{self.name} refused the request: {error}") from error
+
+    def _give_draft(self, work: Work, reading: _Reading) -> None:
+        """Let the request carry the text that its answer may repeat."""
+        # vLLM cannot verify drafts under these settings.
+        if not self._drafts or not isinstance(work.prompt, Chat) or reading.sampling.min_p:
+            return
+        old = old_text(work.prompt.items, work.prompt.prediction)
+        if old:
+            from vivace.engines.vllm_edits import OLD
+
+            ids = self._engine.renderer.tokenizer.encode(old, add_special_tokens=False)
+            reading.sampling.extra_args = {**(reading.sampling.extra_args or {}), OLD: ids}
 
     def _encode(self, fill: Fill) -> list[int]:
         gap = fill.suffix is not None and self._fim is not None

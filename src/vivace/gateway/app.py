@@ -103,6 +103,7 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
     script = Script.load(base / config.script) if config.script else Script()
     capacity = Capacity(
         rate=config.rate,
+        burst=config.burst,
         growth=config.growth,
         prefill_rate=config.prefill_rate,
         prefill_chunk=config.prefill_chunk,
@@ -124,6 +125,7 @@ def _vllm(config: VllmConfig, card: Card, base: Path) -> Engine:
         tool_parser=config.tool_parser or (known.tool_form if known else None),
         reasoning_parser=config.reasoning_parser,
         fim=known.fim if known else None,
+        speculation=config.speculation,
     )
 
 

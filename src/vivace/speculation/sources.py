@@ -1,0 +1,38 @@
+"""Where drafts come from: what the client foretells, or else the code the conversation shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from vivace.protocol.items import Item, Message, ToolOutput, text_of
+from vivace.protocol.requests import Prediction
+
+__all__ = ["old_text"]
+
+_MOST = 60_000
+"""Characters; what was shown longer ago is seldom rewritten."""
+_FENCED = re.compile(r"^```[^\n]*\n.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def old_text(items: Sequence[Item], prediction: Prediction | None) -> str:
+    """The text that an answer may repeat, the newest first; empty when there is none."""
+    if prediction is not None:
+        return text_of(prediction.content)
+    found: list[str] = []
+    room = _MOST
+    for text in _shown(items):
+        if len(text) > room:
+            break
+        found.append(text)
+        room -= len(text)
+    return "\n".join(found)
+
+
+def _shown(items: Sequence[Item]) -> Iterator[str]:
+    """Code blocks of messages and outputs of tools, from the newest on."""
+    for item in reversed(items):
+        if isinstance(item, Message):
+            yield from reversed(_FENCED.findall(text_of(item.content)))
+        elif isinstance(item, ToolOutput):
+            yield text_of(item.output)

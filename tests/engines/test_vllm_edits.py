@@ -1,0 +1,114 @@
+"""Drafts of each request's own on a real vLLM; run with ``scripts/test-vllm``."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+
+import pytest
+from msgspec import Struct
+
+from tests.support.vllm import needs_vllm, new_engine
+from vivace.conversation.deltas import Finished, TextDelta
+from vivace.engines.base import Chat, Sampling, Work
+from vivace.engines.vllm import VllmEngine
+from vivace.protocol.items import Message
+from vivace.protocol.requests import Prediction
+
+pytestmark = [needs_vllm, pytest.mark.timeout(400)]
+
+CODE = "\n\n".join(
+    f"def function_{number}(value):\n    total = value * {number}\n    return total + {number}"
+    for number in range(6)
+)
+ASK = f"Repeat this file exactly, and nothing else.\n```python\n{CODE}\n```"
+
+
+class Answer(Struct):
+    text: str
+    deltas: int
+    tokens: int
+
+
+class Edits:
+    """An engine that drafts, and the one event loop it lives in."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.engine: VllmEngine = new_engine(speculation="edits")
+        self._runner.run(self.engine.start())
+        self._number = 0
+
+    def ask(self, text: str, prediction: str | None = None, tokens: int = 120) -> Answer:
+        return self._runner.run(self._ask(text, prediction, tokens))
+
+    def ask_many(self, texts: list[str], tokens: int) -> list[Answer]:
+        async def all_of() -> list[Answer]:
+            return await asyncio.gather(*(self._ask(text, None, tokens) for text in texts))
+
+        return self._runner.run(all_of())
+
+    async def _ask(self, text: str, prediction: str | None, tokens: int) -> Answer:
+        self._number += 1
+        chat = Chat(
+            items=[Message(id=f"m{self._number}", role="user", content=text)],
+            prediction=Prediction(prediction) if prediction is not None else None,
+        )
+        sampling = Sampling(temperature=0, max_tokens=tokens)
+        work = Work(id=f"r{self._number}", model="m", prompt=chat, sampling=sampling)
+        pieces, written = [], 0
+        async for delta in self.engine.generate(work):
+            if isinstance(delta, TextDelta):
+                pieces.append(delta.text)
+            elif isinstance(delta, Finished):
+                written = delta.tokens.output
+        return Answer("".join(pieces), len(pieces), written)
+
+    def close(self) -> None:
+        self._runner.run(self.engine.stop())
+        self._runner.close()
+
+
+@pytest.fixture(scope="module")
+def edits() -> Iterator[Edits]:
+    running = Edits()
+    yield running
+    running.close()
+
+
+def test_code_in_the_conversation_is_copied_many_tokens_at_a_time(edits: Edits) -> None:
+    answer = edits.ask(ASK)
+    assert "def function_1(value):" in answer.text
+    assert answer.deltas * 3 < answer.tokens
+
+
+def test_wrong_and_hostile_predictions_change_nothing_but_speed(edits: Edits) -> None:
+    right = edits.ask(ASK)
+    for junk in ("x", "def " * 5000, "<|im_end|>" * 50, "\x00\ud7ff😀" * 100):
+        assert edits.ask(ASK, prediction=junk).text == right.text
+
+
+def test_with_nothing_to_copy_it_answers_as_ever(edits: Edits) -> None:
+    answer = edits.ask("Say yes.", tokens=8)
+    assert answer.tokens >= 1
+
+
+def test_several_edits_at_once_each_have_their_own_draft(edits: Edits) -> None:
+    texts = [ASK.replace("function_", f"routine_{name}_") for name in "abc"]
+    for name, answer in zip("abc", edits.ask_many(texts, 60), strict=True):
+        assert f"routine_{name}_0" in answer.text
+
+
+def test_what_we_use_of_vllm_is_still_there() -> None:
+    """Private interfaces: when one of these changes, drafts must be looked at anew."""
+    from vllm.v1.core.sched.scheduler import Scheduler
+    from vllm.v1.request import Request
+
+    assert list(inspect.signature(Scheduler.update_draft_token_ids).parameters) == [
+        "self",
+        "draft_token_ids",
+    ]
+    source = inspect.getsource(Request)
+    for name in ("spec_token_ids", "output_token_ids", "max_tokens", "is_prefill_chunk"):
+        assert name in source
