@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
 import pkgutil
 import subprocess
 import sys
@@ -22,10 +22,14 @@ MODULES = [
         if not found.name.endswith("__main__")  # a program, not a module to be imported
     ),
 ]
+if importlib.util.find_spec("vllm") is None:  # only vLLM itself imports this one
+    MODULES.remove("vivace.engines.vllm_edits")
 CORE = [
     name
     for name in MODULES
-    if name.startswith(("vivace.errors", "vivace.prot", "vivace.conv", "vivace.sched"))
+    if name.startswith(
+        ("vivace.errors", "vivace.prot", "vivace.conv", "vivace.sched", "vivace.spec")
+    )
 ]
 HEAVY = {
     "aiohttp",
