@@ -61,7 +61,7 @@ class Lane(threading.Thread):
         self._dice = random.Random(number)
         self._url = url
         self._steers = steers
-        self.accepted: Counter[str] = Counter()
+        self.applied: Counter[str] = Counter()
         self.responses: list[str] = []
         self.number = number
         self.problem: Exception | None = None
@@ -86,10 +86,15 @@ class Lane(threading.Thread):
                 assert receipt["steer"]["input"] == text
                 current = self._begin(socket)
                 continue
-            self.accepted[text] += 1
-            created = socket.until("response.created", 60)["response"]
-            assert created["previous_response_id"] == current
-            current = created["id"]
+            follows = self._what_follows(socket)
+            if follows["type"] == "response.steer.failed":  # the conversation is full
+                assert follows["error"]["code"] == "successor_creation_failed"
+                assert follows["steer"]["input"] == text
+                current = self._begin(socket)
+                continue
+            self.applied[text] += 1
+            assert follows["response"]["previous_response_id"] == current
+            current = follows["response"]["id"]
             self.responses.append(current)
         socket.send(type="response.interrupt", response_id=current)
 
@@ -100,6 +105,12 @@ class Lane(threading.Thread):
 
     def _receipt(self, socket: Socket) -> Event:
         while not (event := socket.read(60))["type"].startswith("response.steer."):
+            pass
+        return event
+
+    def _what_follows(self, socket: Socket) -> Event:
+        kinds = ("response.created", "response.steer.failed")
+        while (event := socket.read(60))["type"] not in kinds:
             pass
         return event
 
@@ -128,7 +139,7 @@ def test_no_steer_is_lost_no_slot_leaks_and_no_lane_is_stuck(server: Serve) -> N
 
         for lane in lanes:
             applied = Counter(text for each in lane.responses for text in heard(each))
-            assert applied == lane.accepted
+            assert applied == lane.applied
 
         def slots() -> list[str]:
             lines = http.get("/metrics").text.splitlines()
