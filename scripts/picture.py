@@ -7,27 +7,33 @@ redirect    an answer that is redirected in mid-sentence; moves as it did
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pexpect
 from rich.console import Console
 from rich.text import Text
 
+from vivace.cli.places import state_root
+
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs/pictures"
 VIVACE = str(ROOT / ".venv/bin/vivace")
 MODEL = "qwen2.5-coder-0.5b"
+URL = "http://127.0.0.1:8765/v1"
 QUESTION = "Write a Python function that reverses the words of a sentence. Only the code."
-REDIRECTED = "Tell me the whole history of the Python language, in detail."
-STEER = "Stop. Only write a hello world in it."
+REDIRECTED = "Write a Python class for a bank account with ten methods."
+STEER = "Stop. Two methods are enough, deposit and withdraw."
 
 
 @contextlib.contextmanager
@@ -86,9 +92,25 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def redirect() -> None:
+    """A small model often ends by itself before the line is typed; so until it was a redirect."""
     with server():
         heard = talk()
+        while not was_redirected():
+            heard = talk()
     (PICTURES / "redirect.svg").write_text(animated(heard), encoding="utf-8")
+
+
+def was_redirected() -> bool:
+    answers = json.loads((state_root() / "last-answers.json").read_text())
+    response = kept(answers[URL])
+    before = kept(response["previous_response_id"]) if response["previous_response_id"] else {}
+    return (before.get("incomplete_details") or {}).get("reason") == "steered"
+
+
+def kept(response: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{URL}/responses/{response}") as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
 
 
 def talk() -> list[tuple[float, str]]:
