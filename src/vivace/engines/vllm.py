@@ -137,7 +137,7 @@ class VllmEngine:
                 "enable_prefix_caching": True,
                 "scheduling_policy": "priority",
                 # No step is filled by one long prompt while somebody waits for a keystroke.
-                "long_prefill_token_threshold": 512,
+                "long_prefill_token_threshold": min(512, self._arguments["max_model_len"]),
                 **self._speculative_arguments(),
             }
             try:
