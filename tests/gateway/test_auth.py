@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from tests.support.http import RESPONSES
 from tests.support.server import RunningGateway
+from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.errors import Unauthorized
 from vivace.gateway.auth import LOCAL, Keys
@@ -33,6 +36,21 @@ def test_keys_are_made_and_revoked_without_a_restart(tmp_path: Path) -> None:
         keyring.revoke("ann")
         eventually(lambda: ask(gateway, ann) == 401)
         assert ask(gateway, bob) == 200
+
+
+def test_a_revoked_key_is_not_heard_on_a_connection_that_it_opened(tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path)
+    headers = {"Authorization": f"Bearer {keyring.create('ann')}"}
+    keyring.create("bob")
+    with RunningGateway(base=tmp_path) as gateway, Socket(gateway.url, headers) as socket:
+        assert socket.turn("Hi")["type"] == "response.completed"
+        keyring.revoke("ann")
+        time.sleep(1.1)
+        socket.create("Hi again")
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.read()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1008
 
 
 def test_revoking_the_last_key_opens_the_door_to_nobody(tmp_path: Path) -> None:

@@ -185,13 +185,14 @@ class Gateway:
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
         )
+        self.keys = Keys(config.keys, Keyring(base))
         self.door = WebSocketDoor(
             self.runner,
+            self.keys.knows,
             max_connections=limits.connections,
             max_seconds=limits.connection_minutes * 60,
             slow_reader_seconds=limits.slow_reader_seconds,
         )
-        self.keys = Keys(config.keys, Keyring(base))
         self.app = self._app(config)
 
     def _app(self, config: Config) -> ASGIApp:

@@ -53,6 +53,11 @@ class Keys:
         except ConfigError as error:  # the keys we know stay until it is put right
             log.warning("%s", error)
 
+    def knows(self, owner: str) -> bool:
+        """Whether an owner that came in may still speak."""
+        self._look()
+        return not self._needed or owner in self._owners.values()
+
     def owner_of(self, authorization: str | None) -> str:
         """The name of the key in an Authorization header; refuses an unknown one."""
         self._look()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 from starlette.types import Receive, Scope, Send
 
@@ -72,12 +73,14 @@ class WebSocketDoor:
     def __init__(
         self,
         runner: Runner,
+        knows: Callable[[str], bool],
         *,
         max_connections: int,
         max_seconds: float,
         slow_reader_seconds: float,
     ) -> None:
         self._runner = runner
+        self._knows = knows
         self._max_connections = max_connections
         self._max_seconds = max_seconds
         self._slow_reader_seconds = slow_reader_seconds
@@ -107,6 +110,9 @@ class WebSocketDoor:
             while True:
                 message = await receive()
                 if message["type"] == "websocket.disconnect":
+                    return
+                if not self._knows(state["owner"]):
+                    await socket.close(_POLICY, "This key was revoked.")
                     return
                 data = message.get("text") or message.get("bytes") or b""
                 try:
