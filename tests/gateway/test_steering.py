@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -97,8 +98,8 @@ def test_settings_are_inherited_by_the_successor(gateway: RunningGateway) -> Non
 
 
 def test_a_steer_may_wait_for_the_end_of_the_item(gateway: RunningGateway) -> None:
-    think = Think("Let me think about that for a while. ")
-    gateway.engine.play([LEFT, Reply(when="story", then=(think, Say("Once", times=20_000)))])
+    think = (Think("Let me think "), Stall(1), Think("about that for a while. "))
+    gateway.engine.play([LEFT, Reply(when="story", then=(*think, Say("Once", times=20_000)))])
     with Socket(gateway.url) as socket:
         socket.create("A story")
         first = socket.until("response.created")["response"]["id"]
@@ -127,19 +128,25 @@ def test_steers_sent_in_one_breath_are_all_applied(gateway: RunningGateway) -> N
         first = begun(socket)
         for number in range(5):
             steer(socket, first, f"another story, number {number}")
-        seen: list[str] = []
-        accepted = 0
-        while len(seen) < 5:
+        kinds: Counter[str] = Counter()
+        successors: list[str] = []
+        while True:
             event = socket.read()
-            accepted += event["type"] == "response.steer.accepted"
+            kinds[event["type"]] += 1
             assert event["type"] != "response.steer.failed"
             if event["type"] == "response.created":
-                path = f"{RESPONSES}/{event['response']['id']}/input_items?order=asc"
-                socket.send(type="response.interrupt", response_id=event["response"]["id"])
-                socket.until("response.incomplete")
-                seen += [text_of(item) for item in gateway.http.get(path).json()["data"]]
-        assert accepted == 5
-        assert seen == [f"another story, number {number}" for number in range(5)]
+                successors.append(event["response"]["id"])
+            writing = event["type"] == "response.output_text.delta"
+            settled = kinds["response.created"] == kinds["response.incomplete"] > 0
+            if kinds["response.steer.accepted"] == 5 and settled and writing:
+                break
+        socket.send(type="response.interrupt", response_id=successors[-1])
+        socket.until("response.incomplete")
+    seen: list[str] = []
+    for each in successors:
+        items = gateway.http.get(f"{RESPONSES}/{each}/input_items?order=asc").json()["data"]
+        seen += [text_of(item) for item in items]
+    assert seen == [f"another story, number {number}" for number in range(5)]
 
 
 def test_a_steer_waits_for_the_outputs_of_open_calls(gateway: RunningGateway) -> None:
