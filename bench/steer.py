@@ -16,17 +16,16 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
-
-from websockets.asyncio.client import ClientConnection, connect
 
 from bench import _files
 from bench._http import LeanHttp
 from bench._peers import MODEL, serve_vivace
 from bench._report import Report, percentile, ratio_of
 from bench._server import free_port, served_script
+from bench._socket import Client, Event
 
 BLOCK = 32
 PARTIAL = 6
@@ -34,26 +33,12 @@ PARTIAL = 6
 TAIL = "No, wait. Answer in French instead, and use only one short sentence for it."
 ASK = "Question {}: explain in many words what the following program does."
 
-Event = dict[str, Any]
 
-
-class Client:
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
-
-    @staticmethod
-    @contextlib.asynccontextmanager
-    async def at(port: int) -> AsyncIterator[Client]:
-        address = f"ws://127.0.0.1:{port}/v1/responses"
-        async with connect(address, compression=None, max_size=None) as socket:
-            yield Client(socket)
-
-    async def send(self, kind: str, **fields: Any) -> float:
-        await self._socket.send(json.dumps({"type": f"response.{kind}", **fields}))
-        return time.perf_counter()
+class Redirecting(Client):
+    """A client that takes no refusal."""
 
     async def read(self) -> Event:
-        event: Event = json.loads(await self._socket.recv())
+        event = await self.event()
         if event["type"] in ("error", "response.failed", "response.steer.failed"):
             raise RuntimeError(json.dumps(event)[:500])
         return event
@@ -85,7 +70,7 @@ class Client:
 async def redirects(port: int, count: int) -> tuple[list[float], list[float]]:
     """Seconds to the receipt, and tokens that came after the steer was sent."""
     receipts, late = [], []
-    async with Client.at(port) as client:
+    async with Redirecting.at(port) as client:
         for _ in range(count):
             await client.send("create", input="go", store=False)
             created = await client.until("response.created")
@@ -138,7 +123,7 @@ class Real:
     def settings(self, tokens: int) -> dict[str, Any]:
         return {"model": MODEL, "temperature": 0, "store": False, "max_output_tokens": tokens}
 
-    async def steered(self, client: Client, number: int) -> tuple[float, Event]:
+    async def steered(self, client: Redirecting, number: int) -> tuple[float, Event]:
         """Seconds from the steer to the first redirected token, and the redirected response."""
         await client.send("create", input=self.question(number), **self.settings(PARTIAL + 2))
         created = await client.until("response.created")
@@ -150,7 +135,7 @@ class Real:
         (first,) = await client.deltas(1)
         return first - sent, await client.until_end()
 
-    async def warm(self, client: Client, number: int) -> tuple[float, Event]:
+    async def warm(self, client: Redirecting, number: int) -> tuple[float, Event]:
         """The same tail behind an answer that has ended, as long as the steered one."""
         await client.send("create", input=self.question(number), **self.settings(PARTIAL))
         done = await client.until_end()
@@ -202,7 +187,7 @@ def computed(response: Event) -> float:
 async def compare(report: Report, port: int, pairs: int) -> None:
     real = Real(port)
     steered, warm, old, again = [], [], [], []
-    async with Client.at(port) as client:
+    async with Redirecting.at(port) as client:
         for number in range(-2, pairs):  # the first two fill the cache
             one, redirected = await real.steered(client, number)
             two, continued = await real.warm(client, number)

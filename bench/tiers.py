@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import hashlib
 import random
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import psutil
-from websockets.asyncio.client import ClientConnection, connect
 
 from bench import _files
 from bench._peers import MODEL, serve_vivace
 from bench._report import Report, percentile, ratio_of
 from bench._server import free_port, served
+from bench._socket import Client
 
 CONFIG = """
 version = 1
@@ -89,28 +88,14 @@ def script() -> str:
     )
 
 
-class Client:
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
-
-    @staticmethod
-    @contextlib.asynccontextmanager
-    async def at(port: int, key: str = "none") -> AsyncIterator[Client]:
-        address = f"ws://127.0.0.1:{port}/v1/responses"
-        headers = {"Authorization": f"Bearer {key}"}
-        async with connect(
-            address, compression=None, max_size=None, additional_headers=headers
-        ) as socket:
-            yield Client(socket)
-
+class Typist(Client):
     async def turn(self, text: str, **body: Any) -> dict[str, Any]:
         """Figures of one turn: when the first token and the end came, and what was foretold."""
-        create = {"type": "response.create", "model": "fast", "input": text, "store": False}
-        started = time.perf_counter()
-        await self._socket.send(json.dumps(create | body))
+        create = {"model": "fast", "input": text, "store": False}
+        started = await self.send("create", **create | body)
         seen: dict[str, Any] = {"first": None, "begun": None, "foretold": None, "tokens": 0}
         while True:
-            event = json.loads(await self._socket.recv())
+            event = await self.event()
             now = time.perf_counter() - started
             match event["type"]:
                 case "response.queued":
@@ -129,7 +114,7 @@ class Client:
 async def agent(port: int, stop: asyncio.Event, number: int, found: list[dict[str, Any]]) -> None:
     """Long prompts and answers of random length, one after the other."""
     dice = random.Random(number)
-    async with Client.at(port) as client:
+    async with Typist.at(port) as client:
         while not stop.is_set():
             prompt = f"length {dice.randrange(64):02d} {number} " + "context " * 300
             tier = {"service_tier": "flex"} if number % 8 == 7 else {}
@@ -142,7 +127,7 @@ async def agent(port: int, stop: asyncio.Event, number: int, found: list[dict[st
 async def keystrokes(port: int, count: int, **body: Any) -> list[float]:
     """Completions with a thousand tokens of context, one after the other, as a person types."""
     times = []
-    async with Client.at(port) as client:
+    async with Typist.at(port) as client:
         for _ in range(count):
             # Nothing of it may be cached, neither from the last run.
             mark = time.perf_counter_ns()
@@ -194,8 +179,6 @@ def classes(report: Report, options: Any) -> list[dict[str, Any]]:
 
 
 def key_table(names: list[str]) -> str:
-    import hashlib
-
     return "".join(
         KEYS.format(name=name, digest=hashlib.sha256(name.encode()).hexdigest()) for name in names
     )
@@ -209,7 +192,7 @@ async def share(
 
     async def one(number: int) -> None:
         nonlocal tokens
-        async with Client.at(port, name) as client:
+        async with Typist.at(port, name) as client:
             await all_are_here.wait()
             until = time.perf_counter() + seconds
             while time.perf_counter() < until:
@@ -266,7 +249,7 @@ async def traces(port: int, conversations: int, turns: int) -> int:
         cached = 0
         previous = ""
         text = "You are a coding agent. " * 40 + f"This is task {number}. "
-        async with Client.at(port) as client:
+        async with Typist.at(port) as client:
             for turn in range(turns):
                 after = {"previous_response_id": previous} if previous else dict[str, str]()
                 seen = await client.turn(f"{text} {turn} " + "output " * 100, **after)
@@ -298,7 +281,7 @@ def affinity(report: Report) -> None:
 
 async def beside_prefill(port: int, number: int) -> float:
     """The first token of a completion that comes while a long prompt is being read."""
-    async with Client.at(port) as agent, Client.at(port) as typist:
+    async with Typist.at(port) as agent, Typist.at(port) as typist:
         long = f"Task {number}.\n" + "\n".join(
             f"def function_{number}_{line}(value):\n    return value + {line}"
             for line in range(200)
@@ -338,7 +321,7 @@ def real(report: Report, options: Any) -> None:
 
 
 async def refusals(port: int, count: int) -> list[float]:
-    async with Client.at(port) as client:
+    async with Typist.at(port) as client:
         await client.turn("quick", model="limited")
         times = []
         for _ in range(count):

@@ -395,6 +395,23 @@ def test_a_line_that_is_begun_before_the_end_is_still_answered(
         child.expect(pexpect.EOF)
 
 
+def test_a_redirected_answer_can_be_followed_by_another_line(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    left = Reply(when="left", then=(Say("Going left. "), Stall(1.5), Say("There.")))
+    gateway.engine.play([Reply(when="right", then=(Say("Going right."),)), left, STORY])
+    with terminal(home, gateway.url, "A story") as child:
+        child.expect_exact("Once upon a time")
+        child.send("Go left\r")
+        child.expect_exact("Going left.")
+        child.send("Go right")
+        eventually(lambda: gateway.engine.running() == 0)
+        child.send("\r")
+        child.expect_exact("There.")
+        child.expect_exact("Going right.")
+        child.expect(pexpect.EOF)
+
+
 def test_escape_takes_back_a_line_and_then_stops_the_answer(
     gateway: RunningGateway, home: CleanHome
 ) -> None:

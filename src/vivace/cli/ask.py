@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from vivace.cli import options
 from vivace.cli.dialogue import Dialogue
 from vivace.cli.places import state_root
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
@@ -28,14 +29,8 @@ __all__ = ["ask"]
 )
 @click.option("--continue", "-c", "goes_on", is_flag=True, help="Go on from the last answer.")
 @click.option("--model", "-m", help="Which model answers; by default the server's first.")
-@click.option(
-    "--url",
-    envvar="VIVACE_URL",
-    default="http://127.0.0.1:8765/v1",
-    show_default=True,
-    help="The server.",
-)
-@click.option("--key", envvar="VIVACE_KEY", help="The server's key, if it wants one.")
+@options.url
+@options.key
 @click.option("--max-tokens", type=int, help="Stop after this many tokens.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not show the speed.")
 def ask(

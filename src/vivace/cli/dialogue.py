@@ -41,6 +41,7 @@ class Dialogue:
             asked: dict[str, Any] | None = body
             while asked is not None:
                 self._over = False
+                self._left_behind = 0
                 async for text in self._connection.turn(**asked):
                     self.show(text)
                 self._over = True

@@ -6,21 +6,11 @@ from pathlib import Path
 
 import click
 
+from vivace.cli import options
 from vivace.errors import ConfigError
 from vivace.keyring import Keyring
 
 __all__ = ["keys"]
-
-_config = click.option(
-    "--config",
-    "-c",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("vivace.toml"),
-    envvar="VIVACE_CONFIG",
-    show_default=True,
-    help="The configuration file; the keys are kept beside it.",
-)
 
 
 @click.group()
@@ -43,7 +33,7 @@ def _keyring(path: Path) -> Keyring:
 
 @keys.command()
 @click.argument("name")
-@_config
+@options.config
 def create(name: str, path: Path) -> None:
     """Make a key and show it, this once.
 
@@ -63,7 +53,7 @@ def create(name: str, path: Path) -> None:
 
 
 @keys.command("list")
-@_config
+@options.config
 def list_keys(path: Path) -> None:
     """Say which keys there are, and since when."""
     entries = _keyring(path).entries()
@@ -76,7 +66,7 @@ def list_keys(path: Path) -> None:
 
 @keys.command()
 @click.argument("name")
-@_config
+@options.config
 def revoke(name: str, path: Path) -> None:
     """Take a key back; it opens nothing from now on."""
     _keyring(path).revoke(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from vivace import __version__
+from vivace.cli import options
 from vivace.cli.ask import ask
 from vivace.cli.connect import connect
 from vivace.cli.keys import keys
@@ -19,17 +20,6 @@ from vivace.errors import VivaceError
 from vivace.gateway.app import serve as run_server
 
 __all__ = ["main"]
-
-_config = click.option(
-    "--config",
-    "-c",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("vivace.toml"),
-    envvar="VIVACE_CONFIG",
-    show_default=True,
-    help="The configuration file.",
-)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,7 +40,7 @@ commands.add_command(top)
 
 
 @commands.command()
-@_config
+@options.config
 @click.option("--verbose", "-v", is_flag=True, help="Log every connection too.")
 def serve(path: Path, verbose: bool) -> None:
     """Serve the models named in the configuration file.
@@ -75,7 +65,7 @@ def config() -> None:
 
 
 @config.command("check")
-@_config
+@options.config
 def check_config(path: Path) -> None:
     """Say whether the configuration file is right, and what it means."""
     loaded = load(path)

@@ -20,6 +20,7 @@ import httpx2
 from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
+from vivace.cli import options
 from vivace.cli.keyboard import keys
 from vivace.client.connection import ClientError
 from vivace.config import is_loopback
@@ -359,14 +360,8 @@ def _time(seconds: float | None) -> str:
 
 
 @click.command()
-@click.option(
-    "--url",
-    envvar="VIVACE_URL",
-    default="http://127.0.0.1:8765/v1",
-    show_default=True,
-    help="The server.",
-)
-@click.option("--key", envvar="VIVACE_KEY", help="The server's key, if it wants one.")
+@options.url
+@options.key
 @click.option(
     "--every",
     metavar="SECONDS",

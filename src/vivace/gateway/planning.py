@@ -138,18 +138,18 @@ class Planner:
 def _ask(ticket: Ticket) -> Ask:
     """What is known of a request before it runs; lengths are estimates."""
     request, body = ticket.request, ticket.request.body
-    fresh = estimate_tokens(ticket.input)
-    if request.fill is not None:
-        fresh = len(request.fill.prefix + (request.fill.suffix or "")) // 3
+    fill = request.fill
+    shown = [Message(role="user", content=fill.prefix + (fill.suffix or ""))] if fill else ()
+    fresh = estimate_tokens(shown or ticket.input)
     known = ticket.parent.tokens if ticket.parent else 0
     past = known or estimate_tokens(ticket.past)
     return Ask(
-        fill=request.fill is not None,
+        fill=fill is not None,
         steered=bool(ticket.carried),
         background=bool(body.background) or body.service_tier == "flex",
         tools=bool(request.toolbox.tools),
         input_tokens=past + fresh,
-        new_tokens=fresh if ticket.parent else past + fresh,
+        new_tokens=fresh,
         max_tokens=body.max_output_tokens,
         effort=body.reasoning.effort if body.reasoning else None,
         failed_before=ticket.parent is not None and not ticket.parent.whole,

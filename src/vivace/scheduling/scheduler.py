@@ -5,7 +5,8 @@
     submit(job) ─► Started(engine)                 there is room
                 ├► Waiting(position, seconds)      later one of the lists below starts it
                 └► TooManyRequests                 the queue is full, or it would take too long
-    finished(job), up(engine), down(engine), withdraw(job) ─► [Started, …]
+    finished(job), fill() ─► [Started, …]          who was waited for, or came back
+    withdraw(job), mark(engine)                    told so that the next answer is right
 
 No clock and no waiting here: several gateways can share this state one day.
 """
@@ -171,23 +172,22 @@ class Scheduler:
     def fill(self, now: float) -> list[Started]:
         """Start whoever there is room for."""
         started: list[Started] = []
-        while len(self._queue):
-            room: dict[tuple[str, Kind], bool] = {}
-
-            def fits(job: Job, room: dict[tuple[str, Kind], bool] = room) -> bool:
-                place = (job.tier, job.kind)
-                if place not in room:
-                    room[place] = self._has_room(*place, now)
-                return room[place]
-
-            job = self._queue.pop(fits)
-            engine = self._find(job, now) if job is not None else None
-            if job is None or engine is None:
-                if job is not None:
-                    self._queue.push(job)
-                break
+        while (job := self._next(now)) is not None:
+            engine = self._find(job, now)
+            assert engine is not None, "it was taken because there is room"
             started.append(self._start(job, engine, now))
         return started
+
+    def _next(self, now: float) -> Job | None:
+        if not len(self._queue):
+            return None
+        roomy = {
+            (tier, kind)
+            for tier in self._tiers
+            for kind in KINDS
+            if self._has_room(tier, kind, now)
+        }
+        return self._queue.pop(lambda job: (job.tier, job.kind) in roomy)
 
     # -- what others ask --------------------------------------------------------------------------
 
