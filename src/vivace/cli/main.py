@@ -14,6 +14,7 @@ from vivace.cli.ask import ask
 from vivace.cli.connect import connect
 from vivace.cli.keys import keys
 from vivace.cli.top import top
+from vivace.cli.undo import undo
 from vivace.cli.up import up
 from vivace.config import load
 from vivace.errors import VivaceError
@@ -37,6 +38,7 @@ commands.add_command(ask)
 commands.add_command(connect)
 commands.add_command(keys)
 commands.add_command(top)
+commands.add_command(undo)
 
 
 @commands.command()

@@ -1,0 +1,98 @@
+"""``vivace undo``: the files as they were before the last edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from difflib import SequenceMatcher
+
+import click
+
+from vivace.cli.places import state_root
+from vivace.workspace.journal import Entry, Journal, Restoration
+from vivace.workspace.paths import Workspace
+
+__all__ = ["undo"]
+
+
+@click.command()
+@click.option(
+    "--steps",
+    "-n",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many edits to take back.",
+)
+@click.option("--list", "listing", is_flag=True, help="Only say which edits can be taken back.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be restored.")
+@click.option("--force", is_flag=True, help="Even where this loses what was changed since.")
+@click.option("--redo", is_flag=True, help="Take the last undo back instead.")
+def undo(steps: int, listing: bool, dry_run: bool, force: bool, redo: bool) -> None:
+    """Take the last edits back.
+
+    Every file of an edit is restored, or none is. A file that was changed since is not touched
+    unless you say --force; and vivace undo --redo brings everything back, your changes too.
+
+    The edits of the git work tree you are in are kept, or those of the current folder. The exit
+    status is 0 if it was done and 1 if there was nothing to do or something in the way.
+    """
+    if redo and (listing or dry_run or steps > 1):
+        raise click.UsageError("--redo stands alone, or with --force.")
+    journal = Journal(Workspace.around(), state_root())
+    if listing:
+        _show_entries(journal.entries())
+        return
+    if redo:
+        _show_files(journal.redo(force=force))
+        click.echo("The undo is taken back.", err=True)
+        return
+    entries = journal.entries()[:steps]
+    for entry in entries:
+        click.echo(_describe(entry), err=True)
+    restored = journal.preview(steps) if dry_run else journal.undo(steps, force=force)
+    _show_files(restored)
+    if not dry_run:
+        click.echo("Taken back. To have it again: vivace undo --redo", err=True)
+
+
+def _show_entries(entries: Iterable[Entry]) -> None:
+    empty = True
+    for entry in entries:
+        empty = False
+        click.echo(_describe(entry))
+        for path in entry.paths:
+            click.echo(f"  {path}")
+    if empty:
+        click.echo("There is no edit to take back here.", err=True)
+
+
+def _describe(entry: Entry) -> str:
+    half = "  (cut short)" if entry.interrupted else ""
+    return f"{_local(entry.when):%Y-%m-%d %H:%M}  {_one_line(entry.title)}{half}"
+
+
+def _local(when: datetime) -> datetime:
+    return when.astimezone()
+
+
+def _one_line(title: str) -> str:
+    """What a person typed must not move the cursor of whoever reads it."""
+    shown = "".join(each if each.isprintable() else " " for each in title)
+    return shown if len(shown) <= 72 else f"{shown[:71]}…"
+
+
+def _show_files(restored: Iterable[Restoration]) -> None:
+    for each in restored:
+        added, removed = _counted(each.now or b"", each.then or b"")
+        kind = "  (removed)" if each.then is None else "  (back again)" if each.now is None else ""
+        since = "  (was changed since)" if each.changed else ""
+        click.echo(f"  {each.path}  +{added} -{removed}{kind}{since}")
+
+
+def _counted(before: bytes, after: bytes) -> tuple[int, int]:
+    """Lines that come and go."""
+    old, new = before.splitlines(), after.splitlines()
+    codes = SequenceMatcher(None, old, new).get_opcodes()
+    same = sum(code[2] - code[1] for code in codes if code[0] == "equal")
+    return len(new) - same, len(old) - same

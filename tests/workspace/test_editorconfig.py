@@ -1,0 +1,59 @@
+"""Which files a section is about."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vivace.workspace.editorconfig import sections_for
+
+
+def is_about(glob: str, path: str) -> bool:
+    return bool(sections_for(f"[{glob}]\nindent_size = 4\n", path)[0])
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*", "a/b/c.py"),
+        ("*.py", "a/b.py"),
+        ("*.{js,ts}", "src/a.ts"),
+        ("{package.json,.travis.yml}", "package.json"),
+        ("lib/**.js", "lib/a/b.js"),
+        ("lib/*.js", "lib/a.js"),
+        ("/a.py", "a.py"),
+        ("**/test/*.py", "test/a.py"),
+        ("file{1..3}.txt", "file2.txt"),
+        ("[ab].py", "b.py"),
+        ("[!ab].py", "c.py"),
+        ("?.py", "x.py"),
+        ("a\\*.py", "a*.py"),
+        ("Makefile", "deep/Makefile"),
+    ],
+)
+def test_a_section_is_about(glob: str, path: str) -> None:
+    assert is_about(glob, path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*.py", "a.pyi"),
+        ("lib/*.js", "lib/a/b.js"),
+        ("lib/*.js", "src/lib/a.js"),
+        ("/a.py", "b/a.py"),
+        ("file{1..3}.txt", "file4.txt"),
+        ("[!ab].py", "a.py"),
+        ("a\\*.py", "abc.py"),
+        ("*.{js,ts}", "a.js,ts"),
+    ],
+)
+def test_a_section_is_not_about(glob: str, path: str) -> None:
+    assert not is_about(glob, path)
+
+
+@given(st.text("[]{}*?!,.\\/a1\n= #;", max_size=60), st.text("a1./", max_size=20))
+def test_no_text_is_too_odd(text: str, path: str) -> None:
+    settings, _ = sections_for(text, path)
+    assert all(isinstance(value, str) for value in settings.values())
