@@ -28,7 +28,14 @@ CORE = [
     name
     for name in MODULES
     if name.startswith(
-        ("vivace.errors", "vivace.prot", "vivace.conv", "vivace.sched", "vivace.spec")
+        (
+            "vivace.edits",
+            "vivace.errors",
+            "vivace.prot",
+            "vivace.conv",
+            "vivace.sched",
+            "vivace.spec",
+        )
     )
 ]
 HEAVY = {

@@ -3,6 +3,7 @@
     VivaceError
     ├── ConfigError              vivace.toml or the environment is wrong; the message says where
     ├── DownloadError            a file could not be brought; the message says what to do
+    ├── EditError                an edit does not fit the text; the message says where and why
     ├── RequestError             the client asked for something it cannot have
     │   ├── InvalidRequest       400  malformed, or contradicts the conversation
     │   ├── Unauthorized         401  no key, or one that is not known
@@ -24,6 +25,7 @@ from __future__ import annotations
 __all__ = [
     "ConfigError",
     "DownloadError",
+    "EditError",
     "EngineDied",
     "EngineError",
     "Forbidden",
@@ -49,6 +51,10 @@ class ConfigError(VivaceError):
 
 class DownloadError(VivaceError):
     """A file could not be brought; the message is for the person and says what to do."""
+
+
+class EditError(VivaceError):
+    """An edit cannot be read, or does not fit the text it is for; nothing was changed."""
 
 
 class RequestError(VivaceError):

@@ -1,0 +1,266 @@
+"""What is wrong with an edit before anybody sees it.
+
+Each problem is said twice: to the person, who may have to decide, and to the model, which gets
+another try. A check that cannot be sure says nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+
+from vivace.edits.hunk import Hunk, apply, lines_of
+from vivace.edits.imports import only_imports
+from vivace.edits.languages import Language, errors_in, parse
+from vivace.edits.names import unbound
+from vivace.edits.region import Region, regions
+
+__all__ = ["Problem", "problems"]
+
+_TAKES_OUT = re.compile(
+    r"\b(remov|delet|drop|renam|extract|inlin|mov|replac|convert|split|merg|simplif|shorten|"
+    r"collapse|dedup|refactor|clean|rewrite|turn|unus|dead|instead|get rid|combine|strip)",
+    re.IGNORECASE,
+)
+_STANDS_FOR_CODE = re.compile(
+    r"(?:\.\.\.|…).*\b(?:rest|existing|unchanged|remain\w*|same|other|previous|omitted|as before|"
+    r"code|implementation|methods?|functions?|here)\b|"
+    r"\b(?:existing|unchanged|remaining|previous|original) (?:code|methods?|functions?|lines?|"
+    r"implementation|logic)\b|"
+    r"\brest of (?:the |this |your )?(?:\w+ )?(?:code|function|file|class|method|implementation|"
+    r"body|logic)\b|"
+    r"\b(?:remains?|stays?|is|are) (?:unchanged|the same)\b",
+    re.IGNORECASE,
+)
+_COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|<!--|\"\"\")")
+_ALONE = frozenset({"...", "…", "# ...", "// ...", "# …", "// …"})
+_MUCH = 0.4
+"""So large a part of a region does not vanish unless it is asked for."""
+_OVERLOADS = frozenset({"cpp", "java", "typescript", "tsx", "rust"})
+
+
+class Problem(Struct, frozen=True):
+    code: str
+    person: str
+    model: str
+
+
+class _Edit(Struct, frozen=True, kw_only=True):
+    before: str
+    after: str
+    hunks: Sequence[Hunk]
+    region: Region
+    language: Language | None
+    instruction: str
+
+    @property
+    def added(self) -> list[str]:
+        return [line for hunk in self.hunks for line in hunk.new]
+
+    @property
+    def removed(self) -> list[str]:
+        return [line for hunk in self.hunks for line in hunk.old]
+
+
+def problems(
+    before: str,
+    hunks: Sequence[Hunk],
+    region: Region,
+    language: Language | None,
+    instruction: str,
+) -> list[Problem]:
+    """What speaks against applying these hunks; the most telling first."""
+    if not hunks:
+        return [
+            Problem(
+                "unchanged",
+                "The model changed nothing.",
+                "You returned the code unchanged. Make the change that was asked for.",
+            )
+        ]
+    edit = _Edit(
+        before=before,
+        after=apply(before, hunks),
+        hunks=hunks,
+        region=region,
+        language=language,
+        instruction=instruction,
+    )
+    return [problem for check in _CHECKS for problem in check(edit)]
+
+
+def _emptied(edit: _Edit) -> Iterator[Problem]:
+    had = any(line.strip() for line in lines_of(edit.before)[edit.region.start : edit.region.end])
+    growth = sum(len(hunk.new) - len(hunk.old) for hunk in edit.hunks)
+    if had and len(edit.region) + growth <= 0 and not _TAKES_OUT.search(edit.instruction):
+        yield Problem(
+            "empty",
+            "The model answered with no code.",
+            "Your answer had no code. Answer with the whole code after the change.",
+        )
+
+
+def _outside(edit: _Edit) -> Iterator[Problem]:
+    for hunk in edit.hunks:
+        inside = edit.region.start <= hunk.start and hunk.end <= edit.region.end
+        imports = not hunk.old and edit.language and only_imports(hunk.new, edit.language)
+        if not inside and not imports:
+            yield Problem(
+                "outside",
+                f"The edit would change line {hunk.start + 1}, which was not asked for.",
+                "Change only the code you were shown.",
+            )
+
+
+def _placeholders(edit: _Edit) -> Iterator[Problem]:
+    known = {line.strip() for line in lines_of(edit.before)}
+    for hunk in edit.hunks:
+        gone = sum(bool(line.strip()) for line in hunk.old)
+        for line in hunk.new:
+            bare = line.strip()
+            alone = bare in _ALONE and gone > len(hunk.new)
+            said = gone and _COMMENT.match(line) and _STANDS_FOR_CODE.search(line)
+            if bare not in known and (alone or said):
+                yield Problem(
+                    "placeholder",
+                    f"The model left code out and wrote '{bare[:60]}' for it.",
+                    f"You left code out: '{bare[:60]}'. Write out every line.",
+                )
+                return
+
+
+def _syntax(edit: _Edit) -> Iterator[Problem]:
+    if edit.language is None:
+        return
+    wrong = errors_in(parse(edit.after, edit.language))
+    line: int | None = None
+    if wrong and len(wrong) > len(errors_in(parse(edit.before, edit.language))):
+        line = wrong[0]
+    elif edit.language.name == "python" and _python_error(edit.before) is None:
+        line = _python_error(edit.after)
+    if line is None:
+        return
+    lines = lines_of(edit.after)
+    text = lines[line].strip()[:60] if line < len(lines) else ""
+    yield Problem(
+        "syntax",
+        f"The edit would break the syntax near line {line + 1}: {text}",
+        f"Your code has a syntax error near this line: {text}",
+    )
+
+
+def _python_error(text: str) -> int | None:
+    """The line that Python itself refuses; tree-sitter overlooks wrong indentation."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            return max(0, (error.lineno or 1) - 1)
+        except (ValueError, RecursionError, MemoryError):
+            return None
+    return None
+
+
+def _unbound(edit: _Edit) -> Iterator[Problem]:
+    if edit.language is None or edit.language.name != "python":
+        return
+    if names := sorted(unbound(edit.after) - unbound(edit.before)):
+        listed = ", ".join(f"`{name}`" for name in names)
+        yield Problem(
+            "unbound",
+            f"The edit would use {listed}, which is defined nowhere.",
+            f"You use {listed}, which is defined nowhere. Define or import it, or do without.",
+        )
+
+
+def _lost(edit: _Edit) -> Iterator[Problem]:
+    if edit.language is None or _TAKES_OUT.search(edit.instruction):
+        return
+    after = {each.name for each in regions(edit.after, edit.language)}
+    before = regions(edit.before, edit.language)
+    lost = [each.name for each in before if each.name not in after]
+    if lost:
+        names = ", ".join(f"`{name}`" for name in lost)
+        yield Problem(
+            "lost",
+            f"The edit would remove {names}, which was not asked for.",
+            f"You removed {names}. Keep it.",
+        )
+
+
+def _twice(edit: _Edit) -> Iterator[Problem]:
+    if edit.language is None or edit.language.name in _OVERLOADS:
+        return
+    before = Counter(_undecorated(edit.before, edit.language))
+    after = Counter(_undecorated(edit.after, edit.language))
+    for name, count in after.items():
+        if count > max(1, before[name]):
+            yield Problem(
+                "twice",
+                f"The edit would define `{name}` twice.",
+                f"You define `{name}` twice. Return it only once.",
+            )
+
+
+def _undecorated(text: str, language: Language) -> Iterator[str]:
+    """Names of definitions; a property and its setter share theirs rightly."""
+    lines = lines_of(text)
+    for each in regions(text, language):
+        if not lines[each.start].lstrip().startswith(("@", "#")):
+            yield each.name
+
+
+def _vanished(edit: _Edit) -> Iterator[Problem]:
+    lines = lines_of(edit.before)[edit.region.start : edit.region.end]
+    size = sum(bool(line.strip()) for line in lines)
+    gone = sum(bool(line.strip()) for line in edit.removed)
+    come = sum(bool(line.strip()) for line in edit.added)
+    if gone - come > max(5, _MUCH * size) and not _TAKES_OUT.search(edit.instruction):
+        yield Problem(
+            "vanished",
+            f"The edit would remove {gone - come} of {size} lines, which was not asked for.",
+            "You left out lines that must stay. Copy every line that does not have to change.",
+        )
+
+
+def _indentation(edit: _Edit) -> Iterator[Problem]:
+    ours = {line[0] for line in lines_of(edit.before) if line[:1] in (" ", "\t") and line.strip()}
+    theirs = {line[0] for line in edit.added if line[:1] in (" ", "\t") and line.strip()}
+    if len(ours) == 1 and theirs - ours:
+        kind = "spaces" if " " in ours else "tabs"
+        yield Problem(
+            "indentation",
+            f"The file is indented with {kind}, the edit is not.",
+            f"Indent with {kind}, as the code does.",
+        )
+
+
+def _line_ends(edit: _Edit) -> Iterator[Problem]:
+    ours = {line.endswith("\r\n") for line in lines_of(edit.before) if line.endswith("\n")}
+    theirs = {line.endswith("\r\n") for line in edit.added if line.endswith("\n")}
+    if len(ours) == 1 and theirs - ours:
+        yield Problem(
+            "line_ends",
+            "The edit would mix line endings.",
+            "Keep the line endings of the file.",
+        )
+
+
+_CHECKS: tuple[Callable[[_Edit], Iterator[Problem]], ...] = (
+    _emptied,
+    _outside,
+    _placeholders,
+    _syntax,
+    _unbound,
+    _lost,
+    _twice,
+    _vanished,
+    _indentation,
+    _line_ends,
+)

@@ -1,0 +1,147 @@
+"""A constant that an edit introduces is defined at the top of the file.
+
+A small model that is shown one function either forgets to define the name it puts in the place of a
+number, or defines it inside the function. Both can be put right without asking again: what the name
+replaced is its value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vivace.edits.diff import changes
+from vivace.edits.hunk import Hunk, lines_of
+from vivace.edits.languages import Language, parse
+from vivace.edits.lines import line_end
+
+__all__ = ["hoisted", "only_constants"]
+
+_ASKED = re.compile(
+    r"\b(constants?|macros?|magic (?:number|string|value)s?)\b|#define", re.IGNORECASE
+)
+_MACRO = re.compile(r"\bmacros?\b|#define", re.IGNORECASE)
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+_TOKEN = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|\d[\w.]*|[^\W\d]\w*|\S")
+_LITERAL = re.compile(r"-?\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
+_OF_OBJECT = re.compile(r"(?:\.|->|::)([A-Z][A-Z0-9_]*)")
+_FORMS = {
+    "python": "{name} = {value}",
+    "javascript": "const {name} = {value};",
+    "typescript": "const {name} = {value};",
+    "tsx": "const {name} = {value};",
+    "c": "#define {name} {value}",
+    "cpp": "constexpr auto {name} = {value};",
+    "go": "const {name} = {value}",
+}
+_DEFINITION = re.compile(
+    r"\s*(?:(?:(?:export|static|private|public|readonly|final|const|constexpr|let|var|auto|unsigned|"
+    r"int|long|double|float|char|size_t|std::size_t|std::string_view)\b[ *]*)*"
+    r"(?P<name>[A-Z][A-Z0-9_]*)(?:\s*:\s*[\w.\[\]]+)?(?:\[\])?\s*=\s*(?P<value>[^=;].*?)\s*;?|"
+    r"#\s*define\s+(?P<macro>[A-Z][A-Z0-9_]*)\s+(?P<text>\S.*?))\s*"
+)
+
+
+def hoisted(
+    text: str, hunks: Sequence[Hunk], language: Language | None, instruction: str
+) -> list[Hunk]:
+    """The hunks with the constants that are new in them defined at the top of the file."""
+    if language is None or language.name not in _FORMS or not _ASKED.search(instruction):
+        return list(hunks)
+    known = set(_TOKEN.findall(text))
+    # What is asked of an object stays with its class.
+    known |= {name for hunk in hunks for line in hunk.new for name in _OF_OBJECT.findall(line)}
+    values: dict[str, str] = {}
+    kept: list[Hunk] = []
+    for hunk in hunks:
+        new = [line for line in hunk.new if not _taken_out(line, known, values)]
+        if len(new) < len(hunk.new):
+            hunk = Hunk(hunk.start, hunk.old, _without_gap(hunk, new))
+        if hunk.old != hunk.new:
+            kept.append(hunk)
+    for name, value in _replaced(kept, known).items():
+        values.setdefault(name, value)
+    used = {token for hunk in kept for line in hunk.new for token in _TOKEN.findall(line)}
+    lines = [
+        _definition(name, value, language, macro=bool(_MACRO.search(instruction)))
+        for name, value in values.items()
+        if name in used
+    ]
+    return sorted([*_at_the_top(text, lines, language), *kept], key=lambda hunk: hunk.start)
+
+
+def only_constants(lines: Sequence[str]) -> bool:
+    """Whether there are definitions of constants in these lines, and nothing else."""
+    filled = [line for line in lines if line.strip()]
+    return bool(filled) and all(_DEFINITION.fullmatch(line) for line in filled)
+
+
+def _taken_out(line: str, known: set[str], values: dict[str, str]) -> bool:
+    """Whether the line defines a constant that is new in the file; its value is remembered."""
+    found = _DEFINITION.fullmatch(line)
+    if found is None:
+        return False
+    name, value = found["name"] or found["macro"], found["value"] or found["text"]
+    if name in known or not _LITERAL.fullmatch(value):
+        return False
+    values[name] = value
+    return True
+
+
+def _without_gap(hunk: Hunk, new: Sequence[str]) -> tuple[str, ...]:
+    """No empty lines stay behind where a definition stood."""
+    lines = list(new)
+    while lines and not lines[0].strip() and (not hunk.old or hunk.old[0].strip()):
+        del lines[0]
+    return tuple(lines)
+
+
+def _replaced(hunks: Sequence[Hunk], known: set[str]) -> dict[str, str]:
+    """New constants that stand where a literal stood, each always for the same one."""
+    found: dict[str, set[str]] = {}
+    for hunk in hunks:
+        old = [token for line in hunk.old for token in _TOKEN.findall(line)]
+        new = [token for line in hunk.new for token in _TOKEN.findall(line)]
+        for a, b, c, d in changes(old, new):
+            value, name = "".join(old[a:b]), "".join(new[c:d])
+            if name not in known and _CONSTANT.fullmatch(name) and _LITERAL.fullmatch(value):
+                found.setdefault(name, set()).add(value)
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+
+
+def _definition(name: str, value: str, language: Language, *, macro: bool) -> str:
+    form = _FORMS["c"] if macro and language.name == "cpp" else _FORMS[language.name]
+    return form.format(name=name, value=value)
+
+
+def _at_the_top(text: str, new: Sequence[str], language: Language) -> list[Hunk]:
+    """Behind the imports, or behind the comment that the file begins with."""
+    if not new:
+        return []
+    lines = lines_of(text)
+    end = line_end(lines)
+    place = _place(text, language)
+    put = [line + end for line in new]
+    if place:
+        put.insert(0, end)
+    if place < len(lines) and (not place or lines[place].strip()):
+        put.append(end)
+    return [Hunk(place, (), tuple(put))]
+
+
+def _place(text: str, language: Language) -> int:
+    lines = lines_of(text)
+    children = parse(text, language).root_node.named_children
+    place = 0
+    for node in children:
+        inner = node.named_children[0].type if node.named_children else ""
+        heading = node.type in language.leading or (
+            node.type == "expression_statement" and inner == "string"
+        )
+        if not heading and node.type not in language.imports:
+            break
+        end = node.end_point.row + (node.end_point.column > 0)
+        # A comment directly above a definition belongs to it.
+        if node.type in language.imports or end >= len(lines) or not lines[end].strip():
+            place = end
+    return place

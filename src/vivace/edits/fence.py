@@ -1,0 +1,122 @@
+"""The code in a model's answer, line by line as it comes.
+
+Models are asked for one fenced block. Small ones put a sentence before it, explain themselves after
+it, or forget the fence. In a file that has fences of its own (Markdown, a docstring) a fence closes
+the answer only if no further one follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from vivace.edits.hunk import lines_of
+
+__all__ = ["Unfenced", "fence_for"]
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*([^`\s]*)[^`]*$")
+_PROSE = re.compile(r"[A-Z][\w']*[,!]? .*[:.!]\s*$")
+_TELLING = 3
+"""A line must have so many letters and digits to show by itself where we are."""
+
+
+def fence_for(text: str) -> str:
+    """A fence that no line of the text could close."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    return "`" * (longest + 1)
+
+
+class Unfenced:
+    """Text in, complete lines of code out; what is no code is left out."""
+
+    def __init__(self, old: Iterable[str]) -> None:
+        """``old`` are the lines that are being rewritten: by them an answer without a fence is
+        told from a sentence before it."""
+        lines = [line.strip() for line in old]
+        self._known = {line for line in lines if sum(map(str.isalnum, line)) >= _TELLING}
+        self._has_fences = any(_FENCE.match(line) for line in lines)
+        self._has_marks = any("```" in line or "~~~" in line for line in lines)
+        self._where: Literal["before", "fenced", "bare", "after"] = "before"
+        self._fence = ""
+        self._depth = 0
+        self._partial = ""
+        self._held: list[str] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether the block was closed; an answer without a fence never is."""
+        return self._where == "after" or bool(self._held and self._where == "fenced")
+
+    def feed(self, text: str) -> list[str]:
+        lines = lines_of(self._partial + text)
+        self._partial = lines.pop() if lines and not lines[-1].endswith("\n") else ""
+        return [line for each in lines for line in self._line(each)]
+
+    def finish(self) -> list[str]:
+        found = self._line(self._partial + "\n") if self._partial else []
+        self._partial = ""
+        if self._where == "before":
+            return found + self._without_prose()
+        return found
+
+    def _line(self, line: str) -> list[str]:
+        match self._where:
+            case "before":
+                return self._before(line)
+            case "fenced":
+                return self._fenced(line)
+            case "bare":
+                if (mark := _FENCE.match(line)) and not mark[2] and not self._has_fences:
+                    self._where = "after"
+                    return []
+                return [line]
+            case "after":
+                return []
+
+    def _before(self, line: str) -> list[str]:
+        if (mark := _FENCE.match(line)) is not None:
+            self._where, self._fence, self._held = "fenced", mark[1], []
+            return []
+        if not any(held.strip() for held in self._held) and line.strip() in self._known:
+            self._where, self._held = "bare", []
+            return [line]
+        self._held.append(line)
+        return []
+
+    def _fenced(self, line: str) -> list[str]:
+        mark = _FENCE.match(line)
+        if mark is None or not mark[1].startswith(self._fence):
+            return self._content(line)
+        if mark[2] and self._has_fences:
+            self._depth += 1
+        elif self._depth:
+            self._depth -= 1
+        elif not self._has_fences:
+            self._where = "after"
+            return []
+        else:  # the end, unless another fence follows
+            released, self._held = self._held, [line]
+            return released
+        return self._content(line)
+
+    def _content(self, line: str) -> list[str]:
+        if self._held:
+            if not _FENCE.match(line):
+                self._held.append(line)
+                return []
+            released, self._held = self._held, []
+            return [*released, line]
+        code = line.rstrip().removesuffix(self._fence)
+        if code != line.rstrip() and not self._has_marks:
+            self._where = "after"
+            return [code + "\n"]
+        return [line]
+
+    def _without_prose(self) -> list[str]:
+        """An answer that never had a fence, from its first line that is known on."""
+        for at, line in enumerate(self._held):
+            if line.strip() in self._known:
+                talks = all(_PROSE.match(each) or not each.strip() for each in self._held[:at])
+                return self._held[at:] if talks else self._held
+        return self._held

@@ -1,0 +1,130 @@
+"""Imports that came with a rewritten region go to the file's own imports, not into the region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+from vivace.edits.hunk import Hunk, lines_of
+from vivace.edits.languages import Language, parse
+from vivace.edits.lines import line_end
+
+__all__ = ["Preamble", "added", "only_imports"]
+
+_LONGEST = 20
+"""Lines of one import statement that we wait for to end."""
+_HEADS = ("import ", "from ", "use ", "using ", "#include")
+_FUTURE = "future_import_statement"
+_FIRST = frozenset({"package_clause", "package_declaration", "hash_bang_line"})
+
+
+def only_imports(lines: Sequence[str], language: Language) -> bool:
+    """Whether there are imports in these lines, and nothing else but comments."""
+    kinds = _kinds(lines, language)
+    return bool(kinds & language.imports) and kinds <= language.imports | language.leading
+
+
+def _kinds(lines: Sequence[str], language: Language) -> set[str]:
+    return {node.type for node in parse("".join(lines), language).root_node.named_children}
+
+
+class Preamble:
+    """Takes the imports off the beginning of an answer, line by line.
+
+    The answer to a region that has imports itself is let through as it is.
+    """
+
+    def __init__(self, language: Language | None, region: str) -> None:
+        self._language = language
+        self._open = language is not None and not (
+            _kinds(lines_of(region), language) & language.imports
+        )
+        self._waiting: list[str] = []
+        self.imports: list[str] = []
+
+    def take(self, line: str) -> list[str]:
+        """What of the answer goes on to the region."""
+        if not self._open or self._language is None:
+            return [line]
+        if not line.strip() and not self._waiting:
+            return [] if self.imports else [line]
+        self._waiting.append(line)
+        kinds = _kinds(self._waiting, self._language)
+        if kinds & self._language.imports and only_imports(self._waiting, self._language):
+            self.imports += self._waiting
+            self._waiting = []
+            return []
+        code = [
+            each
+            for each in self._waiting
+            if _kinds([each], self._language) - self._language.leading
+        ]
+        unfinished = not code or code[0].startswith(_HEADS)
+        if unfinished and len(self._waiting) < _LONGEST:
+            return []
+        self._open = False
+        return self.finish()
+
+    def finish(self) -> list[str]:
+        """What was held back because an import could still have followed."""
+        released, self._waiting = self._waiting, []
+        return released
+
+
+def added(text: str, imports: Sequence[str], language: Language) -> list[Hunk]:
+    """The hunks that put imports which the file does not have yet with those it has."""
+    lines = lines_of(text)
+    top = parse(text, language).root_node.named_children
+    there = {_plain(node) for node in top if node.type in language.imports}
+    end = line_end(lines)
+    future: list[str] = []
+    others: list[str] = []
+    for node in parse("".join(imports), language).root_node.named_children:
+        if node.type in language.imports and _plain(node) not in there:
+            there.add(_plain(node))
+            found = future if node.type == _FUTURE else others
+            found += [line + end for line in _plain(node).split("\n")]
+    first, last = _run(top, language)
+    if first == last:
+        new = future + others
+        return [_apart(lines, first, new, end)] if new else []
+    hunks = [Hunk(first, (), tuple(future)), Hunk(last, (), tuple(others))]
+    return [hunk for hunk in hunks if hunk.new]
+
+
+def _apart(lines: Sequence[str], place: int, new: list[str], end: str) -> Hunk:
+    """The file's first imports, with an empty line before and after."""
+    if place:
+        new = [end, *new]
+    if place < len(lines) and lines[place].strip():
+        new = [*new, end]
+    return Hunk(place, (), tuple(new))
+
+
+def _plain(node: Node) -> str:
+    text = (node.text or b"").decode("utf-8", "replace")
+    return "\n".join(line.rstrip() for line in text.strip().split("\n"))
+
+
+def _run(top: Sequence[Node], language: Language) -> tuple[int, int]:
+    """The lines of the first run of imports; where there is none, the place for it, twice."""
+    place = 0
+    run: list[Node] = []
+    for node in top:
+        docstring = node.type == "expression_statement" and node.children[0].type == "string"
+        if node.type in language.imports:
+            run.append(node)
+        elif run and node.type not in language.leading:
+            break
+        elif not run and (node.type in language.leading | _FIRST or docstring):
+            place = _row_after(node)
+        elif not run:
+            break
+    if not run:
+        return place, place
+    return run[0].start_point.row, _row_after(run[-1])
+
+
+def _row_after(node: Node) -> int:
+    return node.end_point.row + (node.end_point.column > 0)

@@ -1,0 +1,175 @@
+"""The languages we can read, in one table: what a definition, an import and a comment are in each.
+
+Code is read with tree-sitter, never with regular expressions. A grammar comes as a wheel of its
+own; nothing is downloaded when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
+
+import tree_sitter
+import tree_sitter_c
+import tree_sitter_cpp
+import tree_sitter_go
+import tree_sitter_java
+import tree_sitter_javascript
+import tree_sitter_python
+import tree_sitter_rust
+import tree_sitter_typescript
+from msgspec import Struct
+from tree_sitter import Node, Parser, Tree
+
+__all__ = ["LANGUAGES", "Language", "errors_in", "language_of", "parse", "walk"]
+
+
+class Language(Struct, frozen=True, kw_only=True, eq=False):
+    """One row: names of node types are the grammar's."""
+
+    name: str
+    """Also what stands behind a fence."""
+    suffixes: tuple[str, ...]
+    grammar: Callable[[], object]
+    definitions: Mapping[str, str]
+    """Node type -> ``function`` or ``class``."""
+    imports: frozenset[str]
+    wrappers: frozenset[str] = frozenset()
+    """What may stand around a definition and belongs to it: decorators, ``export``, templates."""
+    leading: frozenset[str] = frozenset({"comment"})
+    """What may stand before a definition and belongs to it."""
+    comment: str = "//"
+
+
+def _kinds(functions: str, classes: str) -> Mapping[str, str]:
+    kinds = dict.fromkeys(functions.split(), "function")
+    return MappingProxyType(kinds | dict.fromkeys(classes.split(), "class"))
+
+
+_SCRIPT = _kinds(
+    "function_declaration generator_function_declaration method_definition variable_declarator",
+    "class_declaration abstract_class_declaration interface_declaration enum_declaration "
+    "type_alias_declaration",
+)
+_SCRIPT_WRAPPERS = frozenset({"export_statement", "lexical_declaration", "variable_declaration"})
+_C_CLASSES = "struct_specifier union_specifier enum_specifier type_definition"
+_INCLUDES = frozenset({"preproc_include", "using_declaration"})
+
+LANGUAGES: tuple[Language, ...] = (
+    Language(
+        name="python",
+        suffixes=(".py", ".pyi"),
+        grammar=tree_sitter_python.language,
+        definitions=_kinds("function_definition", "class_definition"),
+        imports=frozenset({"import_statement", "import_from_statement", "future_import_statement"}),
+        wrappers=frozenset({"decorated_definition"}),
+        comment="#",
+    ),
+    Language(
+        name="javascript",
+        suffixes=(".js", ".mjs", ".cjs", ".jsx"),
+        grammar=tree_sitter_javascript.language,
+        definitions=_SCRIPT,
+        imports=frozenset({"import_statement"}),
+        wrappers=_SCRIPT_WRAPPERS,
+        leading=frozenset({"comment", "decorator"}),
+    ),
+    Language(
+        name="typescript",
+        suffixes=(".ts", ".mts", ".cts"),
+        grammar=tree_sitter_typescript.language_typescript,
+        definitions=_SCRIPT,
+        imports=frozenset({"import_statement"}),
+        wrappers=_SCRIPT_WRAPPERS,
+        leading=frozenset({"comment", "decorator"}),
+    ),
+    Language(
+        name="tsx",
+        suffixes=(".tsx",),
+        grammar=tree_sitter_typescript.language_tsx,
+        definitions=_SCRIPT,
+        imports=frozenset({"import_statement"}),
+        wrappers=_SCRIPT_WRAPPERS,
+        leading=frozenset({"comment", "decorator"}),
+    ),
+    Language(
+        name="c",
+        suffixes=(".c", ".h"),
+        grammar=tree_sitter_c.language,
+        definitions=_kinds("function_definition", _C_CLASSES),
+        imports=_INCLUDES,
+    ),
+    Language(
+        name="cpp",
+        suffixes=(".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"),
+        grammar=tree_sitter_cpp.language,
+        definitions=_kinds("function_definition", "class_specifier " + _C_CLASSES),
+        imports=_INCLUDES,
+        wrappers=frozenset({"template_declaration"}),
+    ),
+    Language(
+        name="go",
+        suffixes=(".go",),
+        grammar=tree_sitter_go.language,
+        definitions=_kinds("function_declaration method_declaration", "type_declaration"),
+        imports=frozenset({"import_declaration"}),
+    ),
+    Language(
+        name="rust",
+        suffixes=(".rs",),
+        grammar=tree_sitter_rust.language,
+        definitions=_kinds(
+            "function_item", "struct_item enum_item trait_item impl_item mod_item union_item"
+        ),
+        imports=frozenset({"use_declaration"}),
+        leading=frozenset({"line_comment", "block_comment", "attribute_item"}),
+    ),
+    Language(
+        name="java",
+        suffixes=(".java",),
+        grammar=tree_sitter_java.language,
+        definitions=_kinds(
+            "method_declaration constructor_declaration",
+            "class_declaration interface_declaration enum_declaration record_declaration",
+        ),
+        imports=frozenset({"import_declaration"}),
+        leading=frozenset({"line_comment", "block_comment"}),
+    ),
+)
+
+_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
+
+
+def language_of(path: str) -> Language | None:
+    """By the end of its name; ``None`` where we cannot read it, which an edit can live with."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    stem, dot, suffix = name.rpartition(".")
+    return _BY_SUFFIX.get(dot + suffix.lower()) if stem else None
+
+
+@cache
+def _parser(language: Language) -> Parser:
+    return Parser(tree_sitter.Language(language.grammar()))
+
+
+def parse(text: str, language: Language) -> Tree:
+    return _parser(language).parse(text.encode("utf-8", "surrogatepass"))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it, in the order of the text."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(node.children))
+
+
+def errors_in(tree: Tree) -> list[int]:
+    """The lines on which the text breaks the grammar; empty for a right one."""
+    if not tree.root_node.has_error:
+        return []
+    return [
+        node.start_point.row for node in walk(tree.root_node) if node.is_error or node.is_missing
+    ]

@@ -1,0 +1,323 @@
+"""The part of a file that an edit is about: what the model is shown, and may change.
+
+A small model keeps its hands off what it never sees. So the region is as small as the instruction
+allows: the selection, the definition that is named, and only then the whole file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from vivace.edits.hunk import lines_of
+from vivace.edits.languages import Language, errors_in, parse, walk
+from vivace.edits.lines import dedented, margin_of
+
+__all__ = ["Kind", "Region", "Selection", "choose", "regions", "whole_file"]
+
+Kind = Literal["function", "class", "selection", "file"]
+Selection = tuple[int, int]
+"""The first selected line, from 0, and the line after the last."""
+
+_SMALL = 60
+"""A file of so many lines is shown whole when nothing in it is named."""
+_AHEAD = 1.5
+"""A guess must share so many times more words with the instruction than the next best."""
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*")
+_EVERYWHERE = re.compile(
+    r"\b(everywhere|whole (?:file|module)|(?:this|entire|each|every|all the|all) "
+    r"(?:file|module|functions?|methods?|class(?:es)?)|all (?:uses|usages|callers|occurrences)|"
+    r"throughout)\b",
+    re.IGNORECASE,
+)
+_RENAME = re.compile(r"\brenam(?:e|ed|ing)\b", re.IGNORECASE)
+_POINTS_BEFORE = frozenset(
+    [
+        "in",
+        "of",
+        "to",
+        "for",
+        "from",
+        "into",
+        "function",
+        "method",
+        "class",
+        "def",
+        "struct",
+        "inside",
+        "within",
+        "fn",
+        "func",
+    ]
+)
+_POINTS_AFTER = frozenset(["function", "method", "class", "struct", "constructor"])
+
+
+_CONTAINERS = frozenset(
+    {
+        "module",
+        "program",
+        "translation_unit",
+        "source_file",
+        "block",
+        "statement_list",
+        "declaration_list",
+        "field_declaration_list",
+        "class_body",
+    }
+)
+"""What begins with its first statement and does not belong to it."""
+
+
+class Region(Struct, frozen=True):
+    """Lines ``start`` up to, not including, ``end``; ``name`` is dotted, as ``Class.method``."""
+
+    start: int
+    end: int
+    kind: Kind = "selection"
+    name: str = ""
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def contains(self, other: Region) -> bool:
+        return self.start <= other.start and other.end <= self.end
+
+
+def whole_file(text: str) -> Region:
+    return Region(0, len(lines_of(text)), "file")
+
+
+# -- definitions ----------------------------------------------------------------------------------
+
+
+def regions(text: str, language: Language) -> list[Region]:
+    """Every definition with its decorators and the comments that lead it, outer before inner."""
+    found: list[Region] = []
+    waiting: list[tuple[Node, str]] = [(parse(text, language).root_node, "")]
+    while waiting:
+        node, outer = waiting.pop()
+        if (kind := _kind(node, language)) is not None:
+            outer = f"{outer}.{_name(node)}" if outer else _name(node)
+            start, end = _lines(node, language)
+            found.append(Region(start, end, kind, outer))
+        waiting.extend((child, outer) for child in reversed(node.children))
+    return found
+
+
+def _kind(node: Node, language: Language) -> Kind | None:
+    kind = language.definitions.get(node.type)
+    if kind is None or not node.is_named:
+        return None
+    if node.type == "variable_declarator":
+        value = node.child_by_field_name("value")
+        if value is None or value.type not in ("arrow_function", "function_expression", "class"):
+            return None
+    if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
+        return None  # a struct that is only mentioned
+    if not _name(node):
+        return None
+    return "function" if kind == "function" else "class"
+
+
+def _name(node: Node) -> str:
+    for field in ("name", "declarator", "type"):
+        if (child := node.child_by_field_name(field)) is not None:
+            break
+    else:
+        specs = [each for each in node.named_children if each.child_by_field_name("name")]
+        return _name(specs[0]) if specs else ""
+    if child.type == "qualified_identifier" or child.child_by_field_name("declarator") is None:
+        text = (child.text or b"").decode("utf-8", "replace")
+        return text.replace("::", ".") if _NAME.fullmatch(text) else ""
+    return _name(child)
+
+
+def _lines(node: Node, language: Language) -> Selection:
+    end = node.end_point.row + 1
+    while node.parent is not None and node.parent.type in language.wrappers:
+        node = node.parent
+    first = node
+    while (before := first.prev_named_sibling) is not None:
+        own_line = (
+            before.prev_named_sibling is None
+            or before.prev_named_sibling.end_point.row < before.start_point.row
+        )
+        ends = before.end_point.row + (before.end_point.column > 0)
+        if before.type not in language.leading or ends != first.start_point.row or not own_line:
+            break
+        first = before
+    return first.start_point.row, max(end, node.end_point.row + 1)
+
+
+# -- the choice -----------------------------------------------------------------------------------
+
+
+def choose(
+    text: str, language: Language | None, instruction: str, selection: Selection | None = None
+) -> Region:
+    """What an instruction is about, as narrow as it can safely be."""
+    whole = whole_file(text)
+    if selection is not None:
+        return _selected(text, language, selection)
+    if language is None or not len(whole):
+        return whole
+    known = regions(text, language)
+    named = _named(instruction, known)
+    if _EVERYWHERE.search(instruction):
+        return whole
+    if _RENAME.search(instruction):
+        return _renamed_in(instruction, known) or whole
+    if named:
+        return _together(instruction, named) or _innermost(named)
+    if len(whole) <= _SMALL:
+        return whole
+    return _guessed(text, instruction, known) or whole
+
+
+def _selected(text: str, language: Language | None, selection: Selection) -> Region:
+    lines = lines_of(text)
+    start = min(max(0, selection[0]), len(lines))
+    end = max(start, min(len(lines), selection[1]))
+    while start < end and not lines[start].strip():
+        start += 1
+    while end > start and not lines[end - 1].strip():
+        end -= 1
+    chosen = Region(start, end)
+    if language is None:
+        return chosen if len(chosen) else whole_file(text)
+    around = [each for each in regions(text, language) if each.contains(chosen)]
+    smallest = min(around, key=len, default=None)
+    if len(chosen) > 1 and _whole_statements(text, chosen, language):
+        same = smallest is not None and (smallest.start, smallest.end) == (start, end)
+        return smallest if same and smallest is not None else chosen
+    return smallest or _widened(text, chosen, language)
+
+
+def _widened(text: str, chosen: Region, language: Language) -> Region:
+    """The statements of the file that a selection touches; the whole file where it touches none."""
+    touched = [
+        node
+        for node in parse(text, language).root_node.named_children
+        if node.start_point.row < chosen.end and chosen.start <= node.end_point.row
+    ]
+    if not touched or not len(chosen):
+        return whole_file(text)
+    last = touched[-1].end_point
+    end = last.row + (last.column > 0)
+    return Region(min(chosen.start, touched[0].start_point.row), max(chosen.end, end))
+
+
+def _whole_statements(text: str, chosen: Region, language: Language) -> bool:
+    """Whether they could stand alone: a model asked to rewrite half a statement completes it."""
+    lines = lines_of(text)[chosen.start : chosen.end]
+    margin = margin_of(lines)
+    if lines[0][len(margin)] in " \t":
+        return False
+    if errors_in(parse("".join(dedented(line, margin) for line in lines), language)):
+        return False
+    return not any(
+        chosen.start
+        <= node.start_point.row
+        < chosen.end
+        <= node.end_point.row - (not node.end_point.column)
+        for node in walk(parse(text, language).root_node)
+        if node.type not in _CONTAINERS
+    )
+
+
+def _named(instruction: str, known: Sequence[Region]) -> list[Region]:
+    """The definitions an instruction names, in its order."""
+    found: list[Region] = []
+    for name in _mentioned(instruction):
+        named = _by_name(name, known)
+        if named is not None and named not in found:
+            found.append(named)
+    return found
+
+
+def _by_name(name: str, known: Sequence[Region]) -> Region | None:
+    name = name.replace("::", ".").replace("#", ".")
+    fitting = [each for each in known if each.name == name]
+    fitting = fitting or [each for each in known if each.name.endswith("." + name)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _mentioned(instruction: str) -> Iterator[str]:
+    """Names that are surely names first: in backticks, dotted, or called; then plain words that
+    the sentence points at, because ``add`` and ``load`` are verbs as well."""
+    for quoted in _QUOTED.finditer(instruction):
+        if name := _NAME.match(quoted[1].strip()):
+            yield name[0]
+    plain = _QUOTED.sub(" ", instruction)
+    words = list(_NAME.finditer(plain))
+    for at, word in enumerate(words):
+        before = words[at - 1][0].lower() if at else ""
+        after = words[at + 1][0].lower() if at + 1 < len(words) else ""
+        sure = (
+            not word[0].islower()
+            or not word[0].isalpha()
+            or plain[word.end() :].startswith("(")
+            or before in _POINTS_BEFORE
+            or after in _POINTS_AFTER
+        )
+        if sure and (at or not word[0].isalpha()):
+            yield word[0]
+
+
+def _together(instruction: str, named: Sequence[Region]) -> Region | None:
+    """From the first to the last of those that are listed side by side (``f and g``)."""
+    last = [each.name.rpartition(".")[2] for each in named]
+    listed = r"\W+(?:and|or)?\W*".join(r"(?:[\w.]+\.)?" + re.escape(name) for name in last)
+    if len(named) < 2 or not re.search(rf"\b{listed}\b", instruction):
+        return None
+    return Region(min(each.start for each in named), max(each.end for each in named))
+
+
+def _innermost(named: Sequence[Region]) -> Region:
+    """The first that is named; of a class and one of its methods, the method."""
+    first = named[0]
+    inner = [each for each in named[1:] if first.contains(each)]
+    return inner[0] if len(inner) == 1 and first.kind == "class" else first
+
+
+def _renamed_in(instruction: str, known: Sequence[Region]) -> Region | None:
+    """``rename x to y in f``: in f alone, where x is nothing that others could know."""
+    named = _named(instruction, known)
+    parts = re.split(r"\b(?:in|inside|within|of)\b", instruction, maxsplit=1)
+    if len(named) != 1 or len(parts) < 2 or _named(parts[0], known):
+        return None
+    return named[0] if named[0].kind == "function" else None
+
+
+def _guessed(text: str, instruction: str, known: Sequence[Region]) -> Region | None:
+    """The function that shares by far the most words with the instruction; rare words count."""
+    functions = [each for each in known if each.kind == "function"]
+    lines = lines_of(text)
+    words = [_words("".join(lines[each.start : each.end])) for each in functions]
+    spread = Counter(word for each in words for word in each)
+    asked = _words(instruction)
+    scores = [sum(1 / spread[word] for word in asked & each) for each in words]
+    order = sorted(range(len(functions)), key=lambda at: -scores[at])
+    if not order or scores[order[0]] < 1:
+        return None
+    if len(order) > 1 and scores[order[0]] < _AHEAD * scores[order[1]]:
+        return None
+    return functions[order[0]]
+
+
+def _words(text: str) -> set[str]:
+    """Its words, and the parts of names in them."""
+    words: set[str] = set()
+    for name in _WORD.findall(text):
+        parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)
+        words |= {part.lower() for part in parts if len(part) > 2}
+    return words

@@ -1,0 +1,175 @@
+"""Undoing what a model changed without being asked: space, line ends, empty lines, comments.
+
+Nothing here looks at what the code means. It compares the answer with the old text, and where the
+two differ by noise alone the old text stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vivace.edits.diff import between, changes
+from vivace.edits.hunk import Hunk, apply, lines_of
+from vivace.edits.languages import Language, parse, walk
+from vivace.edits.lines import dedented, line_end, margin_of
+
+__all__ = ["about_comments", "about_layout", "keep_comments", "settle"]
+
+_LAYOUT = re.compile(
+    r"\b(indent\w*|dedent\w*|whitespace|blank lines?|empty lines?|newlines?|line (?:ends|endings?)|"
+    r"crlf|tabs?|spaces|(?:re)?format(?:ting)? (?:the|this|it)\b|black|prettier|gofmt)\b",
+    re.IGNORECASE,
+)
+
+
+_COMMENTS = re.compile(
+    r"\b(comments?|commented|docs?|docstrings?|document\w*|explain\w*|describ\w*|clarif\w*|todo|"
+    r"fixme|notes?|licen[cs]e|copyright|header|annotat\w*|typos?|spelling|pragma|noqa|jsdoc)\b",
+    re.IGNORECASE,
+)
+
+
+def about_comments(instruction: str) -> bool:
+    return bool(_COMMENTS.search(instruction))
+
+
+def about_layout(instruction: str) -> bool:
+    """Whether what is noise otherwise may be what is asked."""
+    return bool(_LAYOUT.search(instruction))
+
+
+def settle(old: str, new: str) -> str:
+    """The new text without the noise."""
+    before = lines_of(old)
+    after = _reindented(before, lines_of(new))
+    after = _edges(before, after)
+    after = _kept(before, after)
+    return _ended(before, after)
+
+
+def keep_comments(old: str, new: str, language: Language) -> str:
+    """The new text with the old comments where nothing but comments was changed.
+
+    Small models sign their work ("# Added type hints") and drop remarks they take for clutter.
+    """
+    before, after = _comment_rows(old, language), _comment_rows(new, language)
+    hunks = between(old, new)
+    grown = 0
+    kept: list[Hunk] = []
+    for hunk in hunks:
+        start = hunk.start + grown
+        grown += len(hunk.new) - len(hunk.old)
+        noise = before.issuperset(range(hunk.start, hunk.end)) and after.issuperset(
+            range(start, start + len(hunk.new))
+        )
+        if not noise:
+            kept.append(hunk)
+    return apply(old, kept) if kept else new
+
+
+def _comment_rows(text: str, language: Language) -> set[int]:
+    """The lines that hold nothing but a comment, or nothing at all."""
+    lines = lines_of(text)
+    rows = {row for row, line in enumerate(lines) if not line.strip()}
+    for node in walk(parse(text, language).root_node):
+        if node.type in ("comment", "line_comment", "block_comment"):
+            first = node.start_point
+            if not lines[first.row].encode()[: first.column].strip():
+                rows.update(range(first.row, node.end_point.row + (node.end_point.column > 0)))
+    return rows
+
+
+# -- indentation ----------------------------------------------------------------------------------
+
+
+def _reindented(before: Sequence[str], after: list[str]) -> list[str]:
+    """The answer in the old indentation, if all of it was moved or written in another unit.
+
+    Only all of it: a part that is indented anew may be what was asked (a loop around it).
+    """
+    moved = _moved_back(before, after)
+    candidates = [moved, _in_unit_of(before, after), _in_unit_of(before, moved)]
+    return max([after, *candidates], key=lambda lines: _common(before, lines))
+
+
+def _common(before: Sequence[str], after: Sequence[str]) -> int:
+    """How many lines are the same, empty ones and space at the end aside."""
+    old = [line.rstrip() for line in before if line.strip()]
+    new = [line.rstrip() for line in after if line.strip()]
+    return len(old) - sum(b - a for a, b, _, _ in changes(old, new))
+
+
+def _moved_back(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    theirs, ours = margin_of(after), margin_of(before)
+    return [ours + line.removeprefix(theirs) if line.strip() else line for line in after]
+
+
+def _in_unit_of(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    theirs, ours = _unit(after), _unit(before)
+    if not theirs or not ours or theirs == ours:
+        return list(after)
+    margin = margin_of(after)
+    lines: list[str] = []
+    for line in after:
+        inner = dedented(line, margin)
+        bare = inner.lstrip(" \t")
+        depth, rest = divmod(len(inner) - len(bare), len(theirs))
+        lines.append(margin + ours * depth + " " * rest + bare if bare.strip() else line)
+    return lines
+
+
+def _unit(lines: Sequence[str]) -> str:
+    """One step of indentation below the margin; empty where there is none."""
+    margin = margin_of(lines)
+    inner = [dedented(line, margin) for line in lines if line.strip()]
+    steps = [line[: len(line) - len(line.lstrip(" \t"))] for line in inner]
+    if any("\t" in step for step in steps):
+        return "\t"
+    return min(filter(None, steps), key=len, default="")
+
+
+# -- empty lines and line ends --------------------------------------------------------------------
+
+
+def _edges(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """The empty lines at the beginning and the end as they were."""
+    first, last = _filled(before)
+    start, stop = _filled(after)
+    return [*before[:first], *after[start:stop], *before[last:]]
+
+
+def _filled(lines: Sequence[str]) -> tuple[int, int]:
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    return (filled[0], filled[-1] + 1) if filled else (0, 0)
+
+
+def _kept(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Old lines where the new ones differ in space at the end, or only in empty lines."""
+    old, new = [line.rstrip() for line in before], [line.rstrip() for line in after]
+    end = line_end(before)
+    lines: list[str] = []
+    at = 0
+    for a, b, c, d in changes(old, new):
+        lines += before[at:a]
+        came = [_with_end(line, end) for line in after[c:d]]
+        # As many lines as before, written anew: no reason to put in or take out empty ones.
+        same = len(list(filter(None, old[a:b]))) == len(list(filter(None, new[c:d])))
+        lines += _edges(before[a:b], came) if same else came
+        at = b
+    return [*lines, *before[at:]]
+
+
+def _with_end(line: str, end: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r") + end
+
+
+def _ended(before: Sequence[str], after: Sequence[str]) -> str:
+    """With every line but the last ended, and that one as the old text's last."""
+    if not after or not before:
+        return "".join(after)
+    end = line_end(before)
+    lines = [line if line.endswith("\n") else line + end for line in after]
+    if not before[-1].endswith("\n"):
+        lines[-1] = lines[-1].removesuffix("\n").removesuffix("\r")
+    return "".join(lines)

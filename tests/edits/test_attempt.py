@@ -1,0 +1,228 @@
+"""From an instruction to an edit: the ways a small model answers, and what becomes of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from vivace.edits.attempt import (
+    Attempt,
+    Outcome,
+    Plan,
+    Task,
+    accepted,
+    plan,
+    plan_delegate,
+    retry,
+)
+from vivace.edits.context import Context
+from vivace.edits.hunk import Hunk, apply
+from vivace.protocol.items import Message, text_of
+
+SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen3-coder-30b-a3b"
+
+SHOP = '''\
+"""A shop."""
+
+import json
+
+
+class Cart:
+    def __init__(self):
+        self.items = []
+
+    def add(self, item):
+        # keep the order
+        self.items.append(item)
+
+    def total(self):
+        result = 0
+        for item in self.items:
+            result += item["price"]
+        return result
+
+
+def load(path):
+    file = open(path)
+    return json.load(file)
+'''
+TOTAL = """\
+def total(self) -> int:
+    result = 0
+    for item in self.items:
+        result += item["price"]
+    return result
+"""
+
+
+def made(instruction: str, text: str = SHOP, model: str = SMALL, path: str = "shop.py") -> Plan:
+    return plan(Task(path, text, instruction), Context(), model)
+
+
+def answered(asked: Plan, answer: str) -> Outcome:
+    attempt = Attempt(asked)
+    for at in range(0, len(answer), 7):
+        attempt.feed(answer[at : at + 7])
+    outcome = attempt.finish()
+    assert apply(asked.task.text, outcome.hunks) == outcome.text
+    return outcome
+
+
+def codes(outcome: Outcome) -> list[str]:
+    return [problem.code for problem in outcome.problems]
+
+
+def test_a_small_model_sees_the_named_region_alone_without_its_margin() -> None:
+    asked = made("add a return type to `Cart.total`")
+    shown = text_of(asked.items[-1].content)
+    assert "```python\ndef total(self):\n    result = 0\n" in shown
+    assert "self.items.append" not in shown
+    assert "class Cart:" in shown
+    assert asked.prediction.startswith("```python\ndef total(self):\n")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"```python\n{TOTAL}```",
+        TOTAL,
+        "Here you go:\n```python\n" + "".join(f"    {x}\n" for x in TOTAL.splitlines()) + "```\n",
+        "```python\nclass Cart:\n" + "".join(f"    {x}\n" for x in TOTAL.splitlines()) + "```\n",
+        f"```python\n{TOTAL}\n\n# Example usage\ncart = Cart()\nprint(cart.total())\n```",
+        f"```python\n{TOTAL}```\nUse it like this:\n```python\nCart().total()\n```",
+        "```python\n" + TOTAL.replace("    ", "  ") + "```",
+        "```python\n" + TOTAL.replace("\n", "\r\n") + "```",
+        "```python\n\n" + TOTAL.replace("result = 0\n", "result = 0 \n\n") + "\n\n```",
+        "```python\n" + SHOP.replace("total(self):", "total(self) -> int:") + "```",
+    ],
+)
+def test_only_what_was_asked_is_changed_however_it_is_answered(answer: str) -> None:
+    outcome = answered(made("add a return type to `Cart.total`"), answer)
+    assert outcome.problems == ()
+    assert outcome.hunks == (
+        Hunk(13, ("    def total(self):\n",), ("    def total(self) -> int:\n",)),
+    )
+
+
+def test_imports_go_to_the_imports() -> None:
+    outcome = answered(
+        made("make `load` use pathlib"),
+        "```python\nfrom pathlib import Path\nimport json\n\ndef load(path):\n"
+        "    return json.loads(Path(path).read_text())\n```",
+    )
+    assert outcome.problems == ()
+    assert "\nimport json\nfrom pathlib import Path\n\n\nclass Cart" in outcome.text
+    assert outcome.text.endswith("    return json.loads(Path(path).read_text())\n")
+    assert outcome.text.count("import json") == 1
+
+
+def test_hunks_are_shown_before_the_answer_is_finished() -> None:
+    attempt = Attempt(made("add a return type to `Cart.total`"))
+    answer = "```python\n" + TOTAL
+    assert attempt.feed(answer) == [
+        Hunk(13, ("    def total(self):\n",), ("    def total(self) -> int:\n",))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (
+            "```python\ndef load(path):\n    file = open(path)\n    return json.load(file)\n```",
+            "unchanged",
+        ),
+        ("```python\n```", "empty"),
+        ("```python\ndef load(path:\n    return 1\n```", "syntax"),
+        (
+            "```python\ndef load(path):\n    # ... existing code ...\n    return 1\n```",
+            "placeholder",
+        ),
+        ("```python\ndef read(path):\n    return json.load(open(path))\n```", "lost"),
+        ("I am sorry, I cannot help with that.", "syntax"),
+        ("", "empty"),
+    ],
+)
+def test_a_bad_answer_is_told_and_why(answer: str, code: str) -> None:
+    outcome = answered(made("close the file in `load`"), answer)
+    assert code in codes(outcome)
+
+
+def test_another_try_adds_to_the_end_and_says_what_was_wrong() -> None:
+    asked = made("close the file in `load`")
+    outcome = answered(asked, "```python\ndef load(path:\n```")
+    again = retry(asked, outcome)
+    assert again.items[: len(asked.items)] == asked.items
+    assert text_of(again.items[-2].content) == outcome.answer
+    assert "syntax error" in text_of(again.items[-1].content)
+
+
+def test_repeated_edits_add_to_what_a_large_model_has_read() -> None:
+    context, text = Context(), SHOP
+    before: tuple[Message, ...] = ()
+    for number in range(3):
+        asked = plan(Task("shop.py", text, "add a return type to `load`"), context, LARGE)
+        assert asked.items[: len(before)] == before
+        outcome = answered(asked, f"```python\ndef load(path):\n    return {number}\n```")
+        context, text, before = accepted(context, asked, outcome), outcome.text, asked.items
+    assert "".join(text_of(item.content) for item in before).count("class Cart") == 1
+
+
+def test_a_large_model_quotes_lines_of_a_large_file() -> None:
+    text = SHOP + "\n".join(f"X{n} = {n}" for n in range(100)) + "\n"
+    asked = made("change every value of this file", text, LARGE)
+    assert asked.format == "search_replace"
+    outcome = answered(
+        asked,
+        "shop.py\n<<<<<<< SEARCH\nX7 = 7\n=======\nX7 = 8\n>>>>>>> REPLACE\n",
+    )
+    assert outcome.problems == ()
+    assert [(hunk.old, hunk.new) for hunk in outcome.hunks] == [(("X7 = 7\n",), ("X7 = 8\n",))]
+
+
+@pytest.mark.parametrize(
+    ("block", "reason"),
+    [
+        ("<<<<<<< SEARCH\nnot there at all\n=======\nx\n>>>>>>> REPLACE\n", "not found"),
+        ("<<<<<<< SEARCH\nX7 = 7\n=======\nX7 = 8\n", "cut off"),
+        ("/etc/passwd\n<<<<<<< SEARCH\nX7 = 7\n=======\nX7 = 8\n>>>>>>> REPLACE\n", "/etc/passwd"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(block: str, reason: str) -> None:
+    text = SHOP + "\n".join(f"X{n} = {n}" for n in range(100)) + "\n"
+    outcome = answered(made("change every value of this file", text, LARGE), block)
+    assert reason in outcome.problems[0].person
+
+
+def test_a_sketch_is_carried_out_by_the_fast_model() -> None:
+    task = Task("shop.py", SHOP, "close the file in `load`")
+    asked = plan_delegate(
+        task, "def load(path):\n    with open(path) as file: ...", Context(), SMALL
+    )
+    assert "with open(path) as file: ..." in text_of(asked.items[-1].content)
+    assert asked.prediction.startswith("```python\ndef load(path):\n")
+    outcome = answered(
+        asked,
+        "```python\ndef load(path):\n    with open(path) as file:\n"
+        "        return json.load(file)\n```",
+    )
+    assert outcome.problems == ()
+
+
+def test_a_file_of_no_known_language_can_be_edited() -> None:
+    asked = made("fix the typo", "Helo\nworld\n", path="notes.txt")
+    assert answered(asked, "```\nHello\nworld\n```").text == "Hello\nworld\n"
+
+
+def test_an_empty_file_can_be_filled() -> None:
+    asked = made("write a hello world", "", path="hello.py")
+    assert answered(asked, '```python\nprint("hello")\n```').text == 'print("hello")\n'
+
+
+def test_a_selection_is_changed_and_nothing_else() -> None:
+    asked = plan(Task("shop.py", SHOP, "use a context manager", (21, 23)), Context(), SMALL)
+    outcome = answered(
+        asked, "```python\nwith open(path) as file:\n    return json.load(file)\n```"
+    )
+    assert outcome.problems == ()
+    assert outcome.text.endswith(
+        "def load(path):\n    with open(path) as file:\n        return json.load(file)\n"
+    )

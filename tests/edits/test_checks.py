@@ -1,0 +1,123 @@
+"""What is wrong with an edit is told before it is shown; a right edit passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from vivace.edits.checks import problems
+from vivace.edits.diff import between
+from vivace.edits.languages import language_of
+from vivace.edits.region import Region, whole_file
+
+OLD = """\
+import os
+
+
+def first(items):
+    for item in items:
+        if item:
+            return item
+    return None
+
+
+def second(items):
+    return first(items[1:])
+"""
+SCRIPT = "function f(a) {\n  if (a) {\n    return 1;\n  }\n  return 2;\n}\n"
+
+
+def codes(
+    old: str, new: str, instruction: str, path: str = "a.py", region: Region | None = None
+) -> set[str]:
+    found = problems(
+        old, between(old, new), region or whole_file(old), language_of(path), instruction
+    )
+    assert all(problem.person and problem.model for problem in found)
+    return {problem.code for problem in found}
+
+
+@pytest.mark.parametrize(
+    ("instruction", "old", "new"),
+    [
+        ("return 0 in the end", "return None", "return 0"),
+        ("remove `second`", OLD[OLD.index("\n\ndef second") :], ""),
+        ("rename second to other", "second", "other"),
+        ("add a constant", "import os\n", "import os\n\nLIMIT = 3\n"),
+        ("make it a stub", "    return first(items[1:])", "    ..."),
+        (
+            "add a comment",
+            "    return None",
+            "    # Nothing is the same as before.\n    return None",
+        ),
+    ],
+)
+def test_a_right_edit_passes(instruction: str, old: str, new: str) -> None:
+    assert codes(OLD, OLD.replace(old, new), instruction) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "new"),
+    [
+        ("unchanged", "", ""),
+        ("empty", OLD, ""),
+        ("syntax", "def first(items):", "def first(items:"),
+        ("syntax", "    return None", "  return None"),
+        ("unbound", "return None", "return Missing()"),
+        ("lost", OLD[OLD.index("\n\ndef second") :], ""),
+        ("twice", "    return None\n", "    return None\n\n\ndef first(x):\n    return x\n"),
+        ("indentation", "    return None", "\treturn None"),
+        ("line_ends", "return None\n", "return 0\r\n"),
+        ("placeholder", OLD[OLD.index("    for") :], "    # ... existing code ...\n"),
+        ("placeholder", "        if item:\n            return item\n", "        ...\n"),
+        ("placeholder", "    return None\n", "    # rest of the function remains the same\n"),
+    ],
+)
+def test_what_is_wrong_is_told(code: str, old: str, new: str) -> None:
+    assert code in codes(OLD, OLD.replace(old, new) if old else OLD, "return zero at the end")
+
+
+def test_a_property_and_its_setter_share_a_name_rightly() -> None:
+    old = "class A:\n    @property\n    def x(self):\n        return 1\n"
+    new = old + "\n    @x.setter\n    def x(self, value):\n        pass\n"
+    assert codes(old, new, "add a setter for x") == set()
+
+
+def test_much_that_vanishes_is_told() -> None:
+    body = "".join(f"    print({n})\n" for n in range(20))
+    assert "vanished" in codes(f"def f():\n{body}", "def f():\n    print(0)\n", "print zero first")
+    assert codes(f"def f():\n{body}", "def f():\n    print(0)\n", "remove needless prints") == set()
+
+
+def test_a_change_outside_the_region_is_told() -> None:
+    region = Region(3, 8, "function", "first")
+    new = OLD.replace("items[1:]", "items[2:]")
+    assert codes(OLD, new, "return 0", region=region) == {"outside"}
+
+
+def test_imports_may_be_put_in_outside_the_region() -> None:
+    region = Region(3, 8, "function", "first")
+    new = OLD.replace("import os\n", "import os\nimport sys\n").replace("return None", "sys.exit()")
+    assert codes(OLD, new, "exit at the end", region=region) == set()
+
+
+def test_a_file_that_was_broken_before_may_be_edited() -> None:
+    old = OLD + "def broken(:\n"
+    assert codes(old, old.replace("return None", "return 0"), "return 0") == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "new"),
+    [
+        ("syntax", "  }\n  return 2", "  return 2"),
+        ("placeholder", "    return 1;\n", "    // ... rest of the code\n"),
+        ("placeholder", "    return 1;\n", "    /* existing code */\n"),
+        ("lost", "function f", "function g"),
+    ],
+)
+def test_other_languages_are_checked_too(code: str, old: str, new: str) -> None:
+    assert code in codes(SCRIPT, SCRIPT.replace(old, new), "return 3", "a.js")
+
+
+def test_text_of_no_language_is_checked_for_what_can_be_told() -> None:
+    assert codes("a\nb\n", "a\nc\n", "fix it", "a.txt") == set()
+    assert codes("a\nb\n", "a\nb\n", "fix it", "a.txt") == {"unchanged"}

@@ -1,0 +1,77 @@
+"""The code in an answer is found whatever a small model puts around it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vivace.edits.fence import Unfenced, fence_for
+
+OLD = ["def f():", "    return 1"]
+CODE = ["def f():\n", "    return 2\n"]
+PLAIN = "".join(CODE)
+
+
+def read(answer: str, old: list[str] = OLD) -> list[str]:
+    reader = Unfenced(old)
+    return reader.feed(answer) + reader.finish()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"```python\n{PLAIN}```\n",
+        f"```\n{PLAIN}```",
+        f"~~~python\n{PLAIN}~~~\n",
+        f"Sure! Here is the code:\n\n```python\n{PLAIN}```\n\nI changed the return value.",
+        f"```python\n{PLAIN}",
+        f"```python\n{PLAIN.rstrip()}```",
+        f"  ```py\n{PLAIN}  ```\n",
+        f"```python title=x\n{PLAIN}```\n```python\nf()\n```\n",
+        PLAIN,
+        f"\n{PLAIN}",
+        f"{PLAIN}```\nThat is all.",
+        f"Here is the code:\n{PLAIN}",
+    ],
+)
+def test_the_code_is_found(answer: str) -> None:
+    assert [line for line in read(answer) if line.strip()] == CODE
+
+
+def test_an_answer_without_fence_that_begins_anew_is_taken_whole() -> None:
+    assert read("@cache\n" + PLAIN) == ["@cache\n", *CODE]
+
+
+def test_fences_inside_markdown_do_not_end_the_answer() -> None:
+    old = ["# Title", "```sh", "make", "```", "Text"]
+    new = ["# Title\n", "```sh\n", "make all\n", "```\n", "Text\n"]
+    assert read("```markdown\n" + "".join(new) + "```\nDone.\n", old) == new
+
+
+def test_a_bare_fence_inside_markdown_does_not_end_the_answer() -> None:
+    old = ["# Title", "```", "make", "```", "Text"]
+    new = ["# Title\n", "```\n", "make all\n", "```\n", "Text\n"]
+    assert read("```markdown\n" + "".join(new) + "```\nDone.\n", old) == new
+
+
+def test_code_that_speaks_of_fences_does_not_end_the_answer() -> None:
+    new = ["x = 1  # not ```\n", "if a.startswith('```'):\n", "    y = '```\\n'\n", "z = 2\n"]
+    assert read("```python\n" + "".join(new) + "```\n", ["x = 0  # not ```"]) == new
+
+
+def test_a_longer_fence_is_closed_only_by_its_like() -> None:
+    new = ["a\n", "```\n", "b\n", "```\n"]
+    assert read("````markdown\n" + "".join(new) + "````\n", ["a", "```", "```"]) == new
+
+
+@given(st.text("`~ab\n", max_size=60))
+def test_the_fence_we_write_is_closed_by_no_line_of_the_text(text: str) -> None:
+    assert fence_for(text) not in text
+
+
+@given(st.text("`~ab:\n ", max_size=80), st.integers(0, 80))
+def test_it_does_not_matter_where_an_answer_is_cut(answer: str, cut: int) -> None:
+    reader = Unfenced(OLD)
+    pieces = reader.feed(answer[:cut]) + reader.feed(answer[cut:]) + reader.finish()
+    assert pieces == read(answer)
