@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench._report import percentile
 
@@ -16,12 +17,7 @@ def bars(
     names: tuple[str, str] = ("whole turn", "first token"),
 ) -> None:
     """Two figures side by side for each name: the median as a bar, p90 as its whisker, in ms."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "vivace"
-    from matplotlib import pyplot as plt
-
+    plt = _pyplot()
     figure, axes = plt.subplots(figsize=(8, 0.55 * len(left) + 1.2))
     for offset, samples, name, colour in (
         (0.2, left, names[0], "#2563eb"),
@@ -42,6 +38,37 @@ def bars(
     axes.set_xlabel("ms")
     axes.set_title(title, fontsize=10)
     axes.legend(loc="lower right", frameon=False)
+    _save(figure, axes, path)
+
+
+def quantiles(path: str | Path, title: str, gains: Mapping[str, Sequence[float]]) -> None:
+    """For each name, how many times faster how large a share of the samples was."""
+    figure, axes = _pyplot().subplots(figsize=(8, 4))
+    colours = ("#9ca3af", "#2563eb", "#f59e0b", "#dc2626")
+    for (name, values), colour in zip(gains.items(), colours, strict=False):
+        ordered = sorted(values)
+        shares = [100 * (place + 0.5) / len(ordered) for place in range(len(ordered))]
+        middle = percentile(ordered, 0.5)
+        axes.plot(shares, ordered, label=f"{name}: median {middle:.1f}", color=colour)
+    axes.axhline(1, color="#6b7280", linewidth=0.8, linestyle=":")
+    axes.set_xlabel("share of the edits (%)")
+    axes.set_ylabel("times plain decoding")
+    axes.set_title(title, fontsize=10)
+    axes.legend(loc="upper left", frameon=False)
+    _save(figure, axes, path)
+
+
+def _pyplot() -> Any:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "vivace"
+    from matplotlib import pyplot as plt
+
+    return plt
+
+
+def _save(figure: Any, axes: Any, path: str | Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})

@@ -94,6 +94,13 @@ class Report:
         shown = "  ".join(f"{key} {value:,.2f}" for key, value in values.items())
         print(f"  {name:<44} {shown} {unit}  (n={len(samples)})", flush=True)
 
+    def tenths(self, name: str, samples: Sequence[float]) -> None:
+        """p10, p50 and p90, where low is as telling as high."""
+        values = {f"p{share}": percentile(samples, share / 100) for share in (10, 50, 90)}
+        self.figures[name] = {**values, "n": len(samples)}
+        shown = "  ".join(f"{key} {value:,.2f}" for key, value in values.items())
+        print(f"  {name:<44} {shown}  (n={len(samples)})", flush=True)
+
     def goal(self, what: str, *, met: bool, measured: str) -> None:
         self.figures.setdefault("goals", {})[what] = {"met": met, "measured": measured}
         print(f"  {'met   ' if met else 'MISSED'} {what}: {measured}", flush=True)

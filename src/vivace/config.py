@@ -135,6 +135,8 @@ class OpenAIConfig(
     """How many answers at once; more wait here."""
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
+    predictions: bool = False
+    """Whether the endpoint takes Chat Completions' ``prediction``."""
 
 
 class LlamaCppConfig(
@@ -152,6 +154,8 @@ class LlamaCppConfig(
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
     gpu_layers: Annotated[int, Meta(ge=0)] = 999
+    speculation: Literal["ngram"] | None = None
+    """Draft what was said before; llama.cpp's own way."""
 
 
 class VllmConfig(
@@ -173,8 +177,9 @@ class VllmConfig(
     """How many answers at once; more wait here, in their order."""
     reserved: Count = 16
     """How many of them are kept free for interactive work."""
-    speculation: Literal["edits"] | None = None
-    """Draft answers from the text they rewrite: much faster edits, on an engine for them."""
+    speculation: Literal["edits", "exact"] | None = None
+    """Draft answers from the text they rewrite: much faster edits, on an engine for them. With
+    ``exact`` every step is equally wide, so that drafts cannot change how the engine rounds."""
     arguments: dict[str, Any] = {}
     """Any of vLLM's engine arguments, by its own names."""
     environment: dict[str, str] = {}

@@ -37,7 +37,7 @@ ROW = models.find(MODEL)
 assert ROW is not None
 assert ROW.gguf is not None
 WEIGHTS = ROW.gguf
-SMALL = ("--context", "1024", "--slots", "1")
+SMALL = ("--context", "1024", "--slots", "1", "--drafts")
 MEGABYTE = 1_000_000
 READY = "   ready  "
 """Not the word alone, which is in 'already here' too."""
@@ -242,6 +242,21 @@ def test_it_says_what_it_found_what_it_chose_how_fast_it_is_and_what_to_type_nex
     assert re.search(r"first after \d+\.\d+ s · \d+ tokens/s", lines["speed"])
     assert f"vivace ask --url {up.url} " in up.said
     assert f"vivace connect codex --url {up.url} " in up.said
+
+
+def test_whether_drafts_pay_is_measured_once(home: CleanHome, weights: Path) -> None:
+    warm(home, weights)
+    with Up(home, "--model", MODEL, "--context", "1024") as up:
+        up.says("times as fast with drafts")
+        up.interrupt()
+    gain = re.search(r"copied code comes (\d+\.\d) times", up.said)
+    assert gain is not None
+    assert float(gain[1]) > 1
+    with Up(home, "--model", MODEL, "--context", "1024") as again:
+        again.says("Ctrl-C ends it")
+        again.answers()
+        again.interrupt()
+    assert "with drafts" not in again.said
 
 
 def test_the_command_that_it_tells_to_type_next_works(home: CleanHome, weights: Path) -> None:

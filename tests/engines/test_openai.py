@@ -45,6 +45,7 @@ from vivace.protocol.requests import (
     JsonSchemaFormat,
     NamedTool,
     OtherFile,
+    Prediction,
     Toolbox,
     ToolMode,
 )
@@ -407,13 +408,25 @@ def test_a_custom_tool_is_called_with_the_text_it_takes(endpoint: Endpoint) -> N
     )
 
 
-def test_cached_and_reasoning_tokens_are_counted(endpoint: Endpoint) -> None:
+@pytest.mark.parametrize(
+    ("takes", "tools", "passed"), [(True, (), True), (False, (), False), (True, (PATCH,), False)]
+)
+def test_a_prediction_is_passed_on_where_it_is_taken(
+    endpoint: Endpoint, takes: bool, tools: tuple[Tool, ...], passed: bool
+) -> None:
+    work = ask("hi", prediction=Prediction("x = 1"), toolbox=toolbox(*tools))
+    sent = asked(endpoint, work, predictions=takes).get("prediction")
+    assert sent == ({"type": "content", "content": "x = 1"} if passed else None)
+
+
+def test_the_kinds_of_tokens_are_counted(endpoint: Endpoint) -> None:
+    predicted = {"accepted_prediction_tokens": 3, "rejected_prediction_tokens": 8}
     details = {
         "prompt_tokens_details": {"cached_tokens": 30},
-        "completion_tokens_details": {"reasoning_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 4, **predicted},
     }
     endpoint.answers(stream(delta(content="x"), delta(reason="stop"), usage(50, 9, **details)))
-    assert tokens_in(deltas_of(endpoint, ask("hi"))) == Tokens(50, 9, 30, 4)
+    assert tokens_in(deltas_of(endpoint, ask("hi"))) == Tokens(50, 9, 30, 4, 3, 8)
 
 
 @pytest.mark.parametrize("details", [{}, {"prompt_tokens_details": None}])

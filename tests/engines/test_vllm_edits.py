@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from msgspec import Struct
 
 from tests.support.vllm import needs_vllm, new_engine
-from vivace.conversation.deltas import Finished, TextDelta
+from vivace.conversation.deltas import Finished, TextDelta, Tokens
 from vivace.engines.base import Chat, Sampling, Work
 from vivace.engines.vllm import VllmEngine
 from vivace.protocol.items import Message
@@ -28,15 +29,15 @@ ASK = f"Repeat this file exactly, and nothing else.\n```python\n{CODE}\n```"
 class Answer(Struct):
     text: str
     deltas: int
-    tokens: int
+    tokens: Tokens
 
 
 class Edits:
     """An engine that drafts, and the one event loop it lives in."""
 
-    def __init__(self) -> None:
+    def __init__(self, mode: Literal["edits", "exact"]) -> None:
         self._runner = asyncio.Runner()
-        self.engine: VllmEngine = new_engine(speculation="edits")
+        self.engine: VllmEngine = new_engine(speculation=mode)
         self._runner.run(self.engine.start())
         self._number = 0
 
@@ -57,13 +58,13 @@ class Edits:
         )
         sampling = Sampling(temperature=0, max_tokens=tokens)
         work = Work(id=f"r{self._number}", model="m", prompt=chat, sampling=sampling)
-        pieces, written = [], 0
+        pieces, tokens_used = [], Tokens()
         async for delta in self.engine.generate(work):
             if isinstance(delta, TextDelta):
                 pieces.append(delta.text)
             elif isinstance(delta, Finished):
-                written = delta.tokens.output
-        return Answer("".join(pieces), len(pieces), written)
+                tokens_used = delta.tokens
+        return Answer("".join(pieces), len(pieces), tokens_used)
 
     def close(self) -> None:
         self._runner.run(self.engine.stop())
@@ -72,7 +73,7 @@ class Edits:
 
 @pytest.fixture(scope="module")
 def edits() -> Iterator[Edits]:
-    running = Edits()
+    running = Edits("edits")
     yield running
     running.close()
 
@@ -80,7 +81,8 @@ def edits() -> Iterator[Edits]:
 def test_code_in_the_conversation_is_copied_many_tokens_at_a_time(edits: Edits) -> None:
     answer = edits.ask(ASK)
     assert "def function_1(value):" in answer.text
-    assert answer.deltas * 3 < answer.tokens
+    assert answer.deltas * 3 < answer.tokens.output
+    assert 0 < answer.tokens.accepted < answer.tokens.output
 
 
 def test_wrong_and_hostile_predictions_change_nothing_but_speed(edits: Edits) -> None:
@@ -91,7 +93,8 @@ def test_wrong_and_hostile_predictions_change_nothing_but_speed(edits: Edits) ->
 
 def test_with_nothing_to_copy_it_answers_as_ever(edits: Edits) -> None:
     answer = edits.ask("Say yes.", tokens=8)
-    assert answer.tokens >= 1
+    assert answer.tokens.output >= 1
+    assert answer.tokens.accepted == answer.tokens.rejected == 0
 
 
 def test_several_edits_at_once_each_have_their_own_draft(edits: Edits) -> None:
@@ -100,15 +103,40 @@ def test_several_edits_at_once_each_have_their_own_draft(edits: Edits) -> None:
         assert f"routine_{name}_0" in answer.text
 
 
+def test_the_settings_that_drafts_break_go_without(
+    edits: Edits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(edits.engine._defaults, "min_p", 0.1)
+    answer = edits.ask(ASK, tokens=20)
+    assert answer.tokens.output == 20
+    assert answer.tokens.accepted == answer.tokens.rejected == 0
+
+
+def test_at_one_width_drafts_do_not_change_a_letter() -> None:
+    """Some of these part from plain decoding at other widths (``scripts/bench edits``)."""
+    exact = Edits("exact")
+    try:
+        for name in ("a", "b", "c", "d", "e", "f"):
+            text = ASK.replace("function_", f"{name}_function_").replace("total", f"sum_{name}")
+            good = exact.ask(text, tokens=40)
+            junk = exact.ask(text, prediction="zebra " * 400, tokens=40)
+            assert good.text == junk.text
+            assert good.tokens.accepted > junk.tokens.accepted
+    finally:
+        exact.close()
+
+
 def test_what_we_use_of_vllm_is_still_there() -> None:
     """Private interfaces: when one of these changes, drafts must be looked at anew."""
     from vllm.v1.core.sched.scheduler import Scheduler
     from vllm.v1.request import Request
 
-    assert list(inspect.signature(Scheduler.update_draft_token_ids).parameters) == [
-        "self",
-        "draft_token_ids",
-    ]
+    for method, parameters in (
+        (Scheduler.update_draft_token_ids, ["draft_token_ids"]),
+        (Scheduler.update_from_output, ["scheduler_output", "model_runner_output"]),
+    ):
+        assert list(inspect.signature(method).parameters) == ["self", *parameters]
+    assert "total_num_scheduled_tokens" in inspect.getsource(Scheduler.schedule)
     source = inspect.getsource(Request)
     for name in ("spec_token_ids", "output_token_ids", "max_tokens", "is_prefill_chunk"):
         assert name in source

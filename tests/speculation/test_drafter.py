@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
 from statistics import median
 
@@ -13,18 +14,22 @@ from hypothesis import strategies as st
 
 from tests.support.files import ROOT
 from vivace.speculation.drafter import Drafter
+from vivace.speculation.pace import Pace
 
 EDITS = ROOT.parent / "shared/data/commit-edits.jsonl.gz"
 
 tokens = st.lists(st.integers(0, 9), max_size=60)
 
 
-def steps(old: list[int], new: list[int], width: int = 64) -> tuple[int, int]:
+def steps(
+    old: list[int], new: list[int], width: int = 64, pace: Pace | None = None
+) -> tuple[int, int]:
     """Play an engine that writes ``new``: how many steps it takes, how many tokens it checks."""
     drafter = Drafter(old)
     done = count = checked = 0
     while done < len(new):
-        draft = drafter.draft(width)
+        [most] = pace.lengths([drafter.chance()], 0, width) if pace else [width]
+        draft = drafter.draft(most)
         right = 0
         while right < len(draft) and done + right < len(new) and draft[right] == new[done + right]:
             right += 1
@@ -68,7 +73,7 @@ def test_it_does_not_matter_in_which_pieces_the_answer_came(
 def test_without_old_text_there_is_nothing_to_lose(new: list[int]) -> None:
     count, checked = steps([], new)
     assert count <= len(new)
-    assert checked <= 9 * max(1, len(new))
+    assert checked <= 65 * max(1, len(new))
     assert Drafter([]).draft(64) == []
 
 
@@ -95,9 +100,37 @@ def test_a_renamed_name_costs_little_where_it_comes_again() -> None:
     line = [1, 2, 3, 7, 4, 5, 6]
     old = [token for number in range(30) for token in (*line, 100 + number)]
     new = [8 if token == 7 else token for token in old]
-    count, checked = steps(old, new)
+    count, checked = steps(old, new, pace=Pace())
     assert count <= 2 * 30
-    assert checked <= 70 * 30
+    assert checked <= 4 * len(new)
+
+
+def test_a_patch_that_quotes_lines_is_mostly_drafted() -> None:
+    lines = [[1000 + 10 * number + place for place in range(8)] for number in range(40)]
+    old = [token for line in lines for token in line]
+    removed, added, kept = 1, 2, 3
+    patch = [*(t for line in lines[5:8] for t in (kept, *line)), removed, *lines[8], added]
+    patch += [*range(900, 908), *(t for line in lines[9:12] for t in (kept, *line))]
+    count, _ = steps(old, patch, pace=Pace())
+    assert count <= len(patch) // 2
+
+
+def test_where_drafts_keep_failing_next_to_nothing_is_drafted() -> None:
+    old = list(range(100)) * 3
+    dice = random.Random(5)
+    new = [dice.randrange(100) for _ in range(400)]
+    count, checked = steps(old, new, pace=Pace())
+    assert checked - count < 0.9 * len(new)
+    _, at_first = steps(old, new[:30], pace=Pace())
+    assert checked / len(new) < at_first / 30
+
+
+def test_where_copying_begins_late_drafts_grow_again() -> None:
+    dice = random.Random(5)
+    old = list(range(1000, 2000))
+    new = [dice.randrange(1000, 2000) for _ in range(200)] + old[:600]
+    count, _ = steps(old, new, pace=Pace())
+    assert count < 200 + 60
 
 
 @pytest.mark.skipif(not EDITS.exists(), reason="needs the commit edits of ../shared/data")
@@ -105,6 +138,7 @@ def test_real_commits_are_mostly_copied() -> None:
     """Words and signs stand for tokens here; a real tokenizer cuts finer, and does no worse."""
     per_step, per_token = [], []
     numbers: dict[str, int] = {}
+    pace = Pace()
 
     def cut(text: str) -> list[int]:
         parts = re.findall(r"\w+|\s+|[^\w\s]", text)
@@ -114,7 +148,7 @@ def test_real_commits_are_mostly_copied() -> None:
         for row in map(json.loads, lines):
             old, new = cut(row["before"]), cut(row["after"])
             if 300 <= len(new) <= 2000:
-                count, checked = steps(old, new)
+                count, checked = steps(old, new, pace=pace)
                 per_step.append(len(new) / count)
                 per_token.append(checked / len(new))
     assert len(per_step) > 50

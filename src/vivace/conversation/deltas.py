@@ -38,6 +38,10 @@ class Tokens(Struct, frozen=True):
     output: int = 0
     cached: int = 0
     reasoning: int = 0
+    accepted: int = 0
+    """Tokens of ``output`` that were drafted rather than written one by one."""
+    rejected: int = 0
+    """Drafted tokens that the model would not have written."""
 
 
 class Finished(Struct, frozen=True):

@@ -91,7 +91,7 @@ def usage_of(tokens: Tokens) -> Usage:
         tokens.output,
         tokens.input + tokens.output,
         InputTokensDetails(tokens.cached),
-        OutputTokensDetails(tokens.reasoning),
+        OutputTokensDetails(tokens.reasoning, tokens.accepted, tokens.rejected),
     )
 
 

@@ -48,6 +48,8 @@ class _Choice(Struct):
 class _Details(Struct):
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
+    accepted_prediction_tokens: int | None = None
+    rejected_prediction_tokens: int | None = None
 
 
 class _Usage(Struct):
@@ -128,12 +130,15 @@ class ChunkReader:
         """What is left when the stream has ended."""
         yield from self.rest()
         usage = self._usage or _Usage(completion_tokens=self._pieces)
-        prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+        prompt = usage.prompt_tokens_details or _Details()
+        completion = usage.completion_tokens_details or _Details()
         tokens = Tokens(
             usage.prompt_tokens,
             usage.completion_tokens if self._generate else 0,
-            (prompt.cached_tokens or 0) if prompt else 0,
-            (completion.reasoning_tokens or 0) if completion else 0,
+            prompt.cached_tokens or 0,
+            completion.reasoning_tokens or 0,
+            completion.accepted_prediction_tokens or 0,
+            completion.rejected_prediction_tokens or 0,
         )
         yield Finished("length" if self._reason == "length" and self._generate else "stop", tokens)
 

@@ -50,6 +50,21 @@ def _server_command() -> list[str]:
     )
 
 
+def _drafting(name: str) -> tuple[str, ...]:
+    """What makes it draft; nothing where the server found here is too old to."""
+    found = shutil.which("llama-server")
+    if found is not None:
+        asked = [found, "--help"]
+        try:
+            told = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout  # noqa: S603
+        except (OSError, subprocess.SubprocessError):
+            told = ""
+        if "ngram-simple" not in told:
+            log.warning("%s: this llama-server is too old to draft repeated text", name)
+            return ()
+    return ("--spec-type", "ngram-simple")
+
+
 def accelerators() -> list[str]:
     """The GPUs that the llama.cpp found here can use."""
     found = shutil.which("llama-server")
@@ -76,8 +91,10 @@ class LlamaCppEngine:
         fim: Fim | None = None,
         slots: int = 2,
         gpu_layers: int = 999,
+        drafts: bool = False,
     ) -> None:
-        """``card.context`` is what each of the ``slots`` gets."""
+        """``card.context`` is what each of the ``slots`` gets. ``drafts``: repeated text is drafted
+        and checked many tokens at a time."""
         self.name = name
         self.cards: Sequence[Card] = (card,)
         self._path = path
@@ -90,6 +107,7 @@ class LlamaCppEngine:
             *("--host", "127.0.0.1", "--port", str(port)),
             *("--ctx-size", str(card.context * slots), "--parallel", str(slots)),
             *("--threads", str(threads), "--n-gpu-layers", str(gpu_layers)),
+            *(_drafting(name) if drafts else ()),
         ]
         # Its grammar lets a model that was told to call a tool answer with text all the same.
         self._api = OpenAIEngine(name, card, f"{self._root}/v1", fim=fim, forces_calls=False)

@@ -23,7 +23,7 @@ from vivace.engines.messages import chat_messages, estimate_tokens
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineDied, EngineError
 from vivace.models import Fim
-from vivace.protocol.items import Item
+from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
 
 __all__ = ["OpenAIEngine"]
@@ -40,17 +40,20 @@ class OpenAIEngine:
         key: str | None = None,
         fim: Fim | None = None,
         forces_calls: bool = True,
+        predictions: bool = False,
     ) -> None:
         """``url`` ends in ``/v1``. ``upstream`` is the model's name there, if it is another.
 
         ``forces_calls``: whether the endpoint really makes a call when one is required. Where it
-        does not, the call is asked for by a schema, which it does follow.
+        does not, the call is asked for by a schema, which it does follow. ``predictions``: whether
+        it takes the text that a client foretells.
         """
         self.name = name
         self.cards: Sequence[Card] = (card,)
         self._upstream = upstream or card.name
         self._fim = fim
         self._forces_calls = forces_calls
+        self._predictions = predictions
         self._running = 0
         headers = {"authorization": f"Bearer {key}"} if key else {}
         # Reading a long prompt on a small machine takes minutes before the first byte comes.
@@ -153,6 +156,8 @@ class OpenAIEngine:
             body["response_format"] = form
         if chat.effort is not None:
             body["reasoning_effort"] = chat.effort
+        if self._predictions and chat.prediction is not None and not tools:  # they take no both
+            body["prediction"] = {"type": "content", "content": text_of(chat.prediction.content)}
         return body
 
     def _by_schema(self, forms: ToolForms) -> bool:

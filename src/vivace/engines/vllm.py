@@ -54,7 +54,7 @@ class VllmEngine:
         tool_parser: str | None = None,
         reasoning_parser: str | None = None,
         fim: Fim | None = None,
-        speculation: Literal["edits"] | None = None,
+        speculation: Literal["edits", "exact"] | None = None,
     ) -> None:
         """``model`` is a folder or a hub id. ``arguments`` are vLLM's own engine arguments,
         ``environment`` its variables; both reach it as they are. ``speculation``: draft answers
@@ -169,7 +169,7 @@ class VllmEngine:
             repeat = {"prompt_lookup_min": 3, "prompt_lookup_max": 5, "num_speculative_tokens": 16}
             return {"speculative_config": {"method": "ngram", **repeat}}
         self._drafts = True
-        return vllm_edits.engine_arguments()
+        return vllm_edits.engine_arguments(self._speculation)
 
     async def _watch(self) -> None:
         """Start it again when its process dies, with growing pauses while that fails."""
@@ -235,8 +235,13 @@ class VllmEngine:
             if isinstance(work.prompt, Chat) and not reading.cut:
                 kept = generated if work.generate else []
                 book.keep(work.id, prompt, kept, items)
+        accepted, rejected = _drafted(last)
         tokens = Tokens(
-            len(prompt.ids), len(generated) if work.generate else 0, last.num_cached_tokens or 0
+            input=len(prompt.ids),
+            output=len(generated) if work.generate else 0,
+            cached=last.num_cached_tokens or 0,
+            accepted=accepted,
+            rejected=rejected,
         )
         yield Finished("length" if last.outputs[0].finish_reason == "length" else "stop", tokens)
 
@@ -275,8 +280,7 @@ class VllmEngine:
 
     def _give_draft(self, work: Work, reading: _Reading) -> None:
         """Let the request carry the text that its answer may repeat."""
-        # vLLM cannot verify drafts under these settings.
-        if not self._drafts or not isinstance(work.prompt, Chat) or reading.sampling.min_p:
+        if not self._drafts or not isinstance(work.prompt, Chat):
             return
         old = old_text(work.prompt.items, work.prompt.prediction)
         if old:
@@ -305,6 +309,15 @@ class VllmEngine:
             encode = self._engine.renderer.tokenizer.encode
             ends = [ids[0] for mark in fim.stops(self._fim) if len(ids := encode(mark)) == 1]
         return _PlainReading(self, work, limit, ends)
+
+
+def _drafted(output: Any) -> tuple[int, int]:
+    """How many drafted tokens were accepted, and how many not."""
+    counted = getattr(output.outputs[0], "spec_decode_metrics", None)
+    if counted is None:
+        return 0, 0
+    accepted = sum(length * times for length, times in enumerate(counted.histogram))
+    return accepted, counted.num_draft_tokens - accepted
 
 
 def _words(item: Item) -> str:

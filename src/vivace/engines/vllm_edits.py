@@ -1,34 +1,45 @@
 """Drafts of each request's own on vLLM: a scheduler that fills them in.
 
 All that we use of vLLM's private interfaces for this stands here, for the version named in
-``vllm.py``: ``Scheduler.update_draft_token_ids`` and ``Request.spec_token_ids``, and the loading of
-a proposer by name, which proposes nothing. vLLM imports this module in its own processes.
+``vllm.py``: three methods of ``Scheduler`` and ``Request.spec_token_ids``, and the loading of a
+proposer by name, which proposes nothing. vLLM imports this module in its own processes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Literal
 
 from vllm.v1.core.sched.scheduler import Scheduler
 
 from vivace.speculation.drafter import Drafter
+from vivace.speculation.pace import Pace
 
-__all__ = ["OLD", "WIDTH", "EditScheduler", "NullProposer", "engine_arguments"]
+__all__ = ["EXACT_WIDTH", "OLD", "WIDTH", "EditScheduler", "NullProposer", "engine_arguments"]
 
 OLD = "vivace_old"
 """Under this name a request carries the tokens that its answer will repeat."""
 WIDTH = 64
+"""The longest draft."""
+EXACT_WIDTH = 15
+"""With exact drafts, the length of each: sixteen tokens in every step, drafted or not."""
+_EXACT = "vivace_exact"
+_PADDING = 0
+"""A token, any: what does not belong is refused like every wrong draft."""
 
 
-def engine_arguments() -> dict[str, Any]:
+def engine_arguments(mode: Literal["edits", "exact"]) -> dict[str, Any]:
     """What an engine must be started with."""
+    exact = mode == "exact"
     return {
         "scheduler_cls": f"{__name__}.EditScheduler",
         "speculative_config": {
             "method": "custom_class",
             "model": f"{__name__}.NullProposer",
-            "num_speculative_tokens": WIDTH,
+            "num_speculative_tokens": EXACT_WIDTH if exact else WIDTH,
         },
+        "per_request_spec_decode_metrics": "summary",
+        "additional_config": {_EXACT: exact},
     }
 
 
@@ -46,31 +57,81 @@ class NullProposer:
 
 
 class EditScheduler(Scheduler):  # type: ignore[misc]
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._exact = bool(self.vllm_config.additional_config.get(_EXACT))
+        self._pace = Pace()
+        self._step_began = 0.0
+
+    def schedule(self, *arguments: Any, **more: Any) -> Any:
+        output = super().schedule(*arguments, **more)
+        self._step_began = time.perf_counter()
+        return output
+
+    def update_from_output(self, scheduler_output: Any, model_runner_output: Any) -> Any:
+        tokens = scheduler_output.total_num_scheduled_tokens
+        # Reading a prompt is another kind of step.
+        if 0 < tokens <= (WIDTH + 1) * len(scheduler_output.num_scheduled_tokens):
+            self._pace.step(tokens, time.perf_counter() - self._step_began)
+        return super().update_from_output(scheduler_output, model_runner_output)
+
     def update_draft_token_ids(self, draft_token_ids: Any) -> None:
         super().update_draft_token_ids(draft_token_ids)
-        width = max(1, WIDTH // max(1, len(self.running)))
-        for name in draft_token_ids.req_ids:
-            request = self.requests.get(name)
-            if request is None or request.is_finished() or request.is_prefill_chunk:
-                continue
-            drafts = _draft(request, width)
-            if drafts:
+        writing = [
+            request
+            for name in draft_token_ids.req_ids
+            if (request := self.requests.get(name)) is not None
+            and not request.is_finished()
+            and not request.is_prefill_chunk
+            and _can_be_drafted(request)
+        ]
+        drafts = self._exact_drafts(writing) if self._exact else self._drafts(writing)
+        for request, draft in zip(writing, drafts, strict=True):
+            if draft:
                 request.spec_token_ids = self.structured_output_manager.validate_tokens(
-                    request, drafts
+                    request, draft
                 )
 
+    def _drafts(self, writing: list[Any]) -> list[list[int]]:
+        """As long as each is worth, with all that share the step."""
+        drafters = [self._drafter(request) for request in writing]
+        chances = [drafter.chance() for drafter in drafters if drafter is not None]
+        lengths = iter(self._pace.lengths(chances, len(self.running) - len(chances), WIDTH))
+        drafts: list[list[int]] = []
+        for request, drafter in zip(writing, drafters, strict=True):
+            room = request.max_tokens - len(request.output_token_ids) - 1
+            drafts.append(drafter.draft(max(0, min(next(lengths), room))) if drafter else [])
+        return drafts
 
-def _draft(request: Any, width: int) -> list[int]:
-    given = request.sampling_params.extra_args if request.sampling_params else None
-    old = given.get(OLD) if given else None
-    if not old:
-        return []
-    drafter: Drafter | None = getattr(request, "vivace_drafter", None)
-    if drafter is None:
-        drafter = request.vivace_drafter = Drafter(old)
-        request.vivace_written = 0
-    written = request.output_token_ids
-    drafter.write(list(written[request.vivace_written :]))
-    request.vivace_written = len(written)
-    room = request.max_tokens - len(written) - 1
-    return drafter.draft(min(width, room)) if room > 0 else []
+    def _exact_drafts(self, writing: list[Any]) -> list[list[int]]:
+        """All of one length, so that the engine rounds alike whatever is drafted."""
+        drafts = []
+        for request in writing:
+            drafter = self._drafter(request)
+            draft = drafter.draft(EXACT_WIDTH) if drafter else []
+            drafts.append(draft + [_PADDING] * (EXACT_WIDTH - len(draft)))
+        return drafts
+
+    def _drafter(self, request: Any) -> Drafter | None:
+        """The request's own, told what has been written; none where nothing is to be copied."""
+        given = request.sampling_params.extra_args
+        old = given.get(OLD) if given else None
+        if not old:
+            return None
+        drafter: Drafter | None = getattr(request, "vivace_drafter", None)
+        if drafter is None:
+            drafter = request.vivace_drafter = self.new_drafter(request, old)
+            request.vivace_written = 0
+        written = request.output_token_ids
+        drafter.write(list(written[request.vivace_written :]))
+        request.vivace_written = len(written)
+        return drafter
+
+    def new_drafter(self, request: Any, old: list[int]) -> Drafter:
+        return Drafter(old)
+
+
+def _can_be_drafted(request: Any) -> bool:
+    """vLLM cannot verify drafts under these settings."""
+    asked = request.sampling_params
+    return asked is not None and not asked.min_p and not asked.logit_bias

@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--n-gpu-layers", type=int, required=True)
+    parser.add_argument("--spec-type", choices=["ngram-simple"])
     options = parser.parse_args()
 
     params = xllamacpp.CommonParams()
@@ -37,6 +38,9 @@ def main() -> None:
     params.use_jinja = True
     params.endpoint_slots = True
     params.ui = False
+    if options.spec_type:
+        kind = xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE
+        params.speculative.types = [kind]
     server = xllamacpp.Server(params)
     sys.stdin.buffer.read()
     del server

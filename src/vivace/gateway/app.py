@@ -88,6 +88,7 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
                 upstream=config.upstream_model,
                 key=_key(config),
                 fim=_fim(config.upstream_model or config.model),
+                predictions=config.predictions,
             )
         case LlamaCppConfig():
             return LlamaCppEngine(
@@ -97,6 +98,7 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
                 fim=_fim(config.model) or _fim(config.path),
                 slots=config.slots,
                 gpu_layers=config.gpu_layers,
+                drafts=config.speculation is not None,
             )
         case VllmConfig():
             return _vllm(config, card, base)

@@ -375,9 +375,7 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.total_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.input_tokens_details.cached_tokens},
-        "completion_tokens_details": {
-            "reasoning_tokens": usage.output_tokens_details.reasoning_tokens
-        },
+        "completion_tokens_details": msgspec.structs.asdict(usage.output_tokens_details),
     }
 
 

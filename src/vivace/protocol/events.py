@@ -61,7 +61,11 @@ class InputTokensDetails(Struct, frozen=True):
 
 
 class OutputTokensDetails(Struct, frozen=True):
+    """Predicted tokens are counted as Chat Completions counts them."""
+
     reasoning_tokens: int = 0
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
 
 
 class Usage(Struct, frozen=True):

@@ -18,11 +18,29 @@ _LONGEST = 12
 _NEAR = 24
 """A single fitting token counts only this close ahead."""
 _SURE = 3
-"""From so many fitting tokens on, a draft is as long as it may be."""
-_UNSURE = 8
+"""From so many fitting tokens on, the place is probably right."""
 _NGRAM = 3
 _LOOKED_AT = 64
 """Places that are looked at, of a token that is everywhere."""
+_SURE_HOLDS, _UNSURE_HOLDS, _RECALLED_HOLDS = 40.0, 5.0, 4.0
+"""How many tokens hold before one does not, until a request has shown its own ways."""
+_MEMORY = 0.8
+
+
+class _Evidence:
+    """How drafts of one kind have fared lately."""
+
+    def __init__(self, held: float) -> None:
+        self._held = held
+        self._missed = 1.0
+
+    def note(self, held: int, *, missed: bool) -> None:
+        self._held = self._held * _MEMORY + held
+        self._missed = self._missed * _MEMORY + missed
+
+    def chance(self) -> float:
+        """Never quite one nor nothing: the next may be otherwise."""
+        return min(0.995, (self._held + 0.05) / (self._held + self._missed + 0.1))
 
 
 class Drafter:
@@ -36,9 +54,15 @@ class Drafter:
         for place, token in enumerate(self._old):
             self._places.setdefault(token, []).append(place + 1)
         self._grams: dict[tuple[int, ...], int] = {}
+        self._sure = _Evidence(_SURE_HOLDS)
+        self._unsure = _Evidence(_UNSURE_HOLDS)
+        self._recalled = _Evidence(_RECALLED_HOLDS)
+        self._drafted: list[int] = []
 
     def write(self, tokens: Iterable[int]) -> None:
         """The answer went on with these."""
+        tokens = list(tokens)
+        self._learn(tokens)
         for token in tokens:
             self._written.append(token)
             if self._cursor < len(self._old) and self._old[self._cursor] == token:
@@ -48,12 +72,31 @@ class Drafter:
                 self._set_again(token)
             self._note_gram()
 
+    def chance(self) -> float:
+        """That a token drafted here is the right one, if those before it were."""
+        return self._evidence().chance()
+
     def draft(self, most: int) -> list[int]:
         """At most so many tokens that may follow."""
         if self._fits:
-            length = most if self._fits >= _SURE else min(most, _UNSURE)
-            return self._old[self._cursor : self._cursor + length]
-        return self._recall(min(most, _UNSURE))
+            self._drafted = self._old[self._cursor : self._cursor + most]
+        else:
+            self._drafted = self._recall(most)
+        return self._drafted
+
+    def _evidence(self) -> _Evidence:
+        if not self._fits:
+            return self._recalled
+        return self._sure if self._fits >= _SURE else self._unsure
+
+    def _learn(self, tokens: list[int]) -> None:
+        """What became of the last draft; the place it was made for has not been left yet."""
+        drafted, self._drafted = self._drafted, []
+        if drafted and tokens:
+            held = 0
+            while held < min(len(drafted), len(tokens)) and drafted[held] == tokens[held]:
+                held += 1
+            self._evidence().note(held, missed=held < min(len(drafted), len(tokens)))
 
     def _set_again(self, token: int) -> None:
         """The best place behind this token; where it is not found, the cursor waits."""

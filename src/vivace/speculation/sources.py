@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from vivace.protocol.items import Item, Message, ToolOutput, text_of
+from vivace.protocol.items import CustomToolCall, Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Prediction
 
 __all__ = ["old_text"]
@@ -30,9 +30,11 @@ def old_text(items: Sequence[Item], prediction: Prediction | None) -> str:
 
 
 def _shown(items: Sequence[Item]) -> Iterator[str]:
-    """Code blocks of messages and outputs of tools, from the newest on."""
+    """Code blocks of messages, outputs of tools and patches, from the newest on."""
     for item in reversed(items):
         if isinstance(item, Message):
             yield from reversed(_FENCED.findall(text_of(item.content)))
         elif isinstance(item, ToolOutput):
             yield text_of(item.output)
+        elif isinstance(item, CustomToolCall):
+            yield item.input
