@@ -103,7 +103,7 @@ class Ways:
 def load_edits(path: Path, count: int) -> list[dict[str, str]]:
     """Evenly chosen among the commits whose new text has 400 to 1,500 tokens."""
     if not path.exists():
-        sys.exit(f"This benchmark replays commits from {path}, which is not there; see --data.")
+        sys.exit(f"Without {path} there is nothing to replay; make one: scripts/commits.py")
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_files.vllm_model() / "tokenizer.json"))
