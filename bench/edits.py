@@ -247,20 +247,33 @@ def groups(rows: list[Sample]) -> Iterator[tuple[str, list[Sample]]]:
 def natural(report: Report, ways: Ways, edits: list[dict[str, str]], options: Any) -> None:
     report.say("natural", f"the model's own answers, up to {options.natural_tokens} tokens")
     speeds: dict[str, list[float]] = {}
-    chosen = edits[:: max(1, len(edits) // options.natural)][: options.natural]
+    pairs = []
+    chosen = natural_edits(edits, options)
     names = ["plain", "edits", "ngram", *(["suffix"] if options.suffix_every else [])]
     for number, edit in enumerate(chosen):
         request, old = request_for(edit)
         del request["answer"]
+        answers: dict[str, Sample] = {}
         for way in turns(number, names):
             drafted = {"old": old} if way == "edits" else {}
             key = f"natural/{edit['commit'][:10]}/{edit['path']}"
             sample = ways.one(key, way, **request, **drafted, tokens=options.natural_tokens)
-            speeds.setdefault(way, []).append(speed(sample) if sample["steps"] else 0.0)
+            speeds.setdefault(way, []).append(speed(sample))
+            answers[way] = sample
+        if answers["plain"]["ids"] != answers["edits"]["ids"]:
+            # Probabilities cost time, so they are asked for only where they are looked at.
+            again = {**request, "tokens": options.natural_tokens, "logprobs": True}
+            answers["plain"] = ways.one(f"{key}/again", "plain", **again)
+        pairs.append((answers["plain"], answers["edits"]))
+    tell_differences(report, f"{len(pairs)} natural edits", pairs)
     for way, each in speeds.items():
         report.tenths(f"natural, {way}: tokens/s", each)
     gains = [ours / theirs for ours, theirs in zip(speeds["edits"], speeds["plain"], strict=True)]
     report.tenths("natural, edits: times plain", gains)
+
+
+def natural_edits(edits: list[dict[str, str]], options: Any) -> list[dict[str, str]]:
+    return edits[:: max(1, len(edits) // options.natural)][: options.natural]
 
 
 # -- what it costs others -------------------------------------------------------------------------
@@ -358,17 +371,26 @@ def rewrites(count: int) -> Iterator[tuple[str, str]]:
         yield f"Rewrite this function {wishes[number % 4]}.\n```python\n{code}```", code
 
 
-def exact(report: Report, ways: Ways, options: Any) -> None:
+def exact(report: Report, ways: Ways, edits: list[dict[str, str]], options: Any) -> None:
     """One width for every step: good drafts, junk drafts, the same text."""
-    same = 0
-    pairs = []
-    for number, (ask, code) in enumerate(rewrites(options.prompts)):
-        key, asked = f"exact/{number}", {"ask": ask, "tokens": options.exact_tokens}
-        good = ways.one(f"{key}/good", "exact", **asked, old=f"```python\n{code}```")
-        junk = ways.one(f"{key}/junk", "exact", **asked, old=JUNK)
+    long = natural_edits(edits, options)
+    asked = [
+        ({"ask": request["ask"], "tokens": options.natural_tokens}, old)
+        for request, old in map(request_for, long)
+    ]
+    for ask, code in rewrites(options.prompts - len(long)):
+        asked.append(({"ask": ask, "tokens": options.exact_tokens}, f"```python\n{code}```"))
+    same, pairs = 0, []
+    for number, (request, old) in enumerate(asked):
+        key = f"exact/{number}"
+        ways.one(f"{key}/cache", "exact", **{**request, "tokens": 1})  # both find the prompt read
+        good = ways.one(f"{key}/good", "exact", **request, old=old)
+        junk = ways.one(f"{key}/junk", "exact", **request, old=JUNK)
         same += good["ids"] == junk["ids"]
-        plain = ways.one(key, "plain", **asked, logprobs=True)
-        pairs.append((plain, ways.one(key, "edits", **asked, old=f"```python\n{code}```")))
+        plain = ways.one(key, "plain", **request, logprobs=True)
+        pairs.append((plain, ways.one(key, "edits", **request, old=old)))
+        print(f"\r  {number + 1} of {len(asked)} prompts", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
     parted = sum(plain["ids"] != drafted["ids"] for plain, drafted in pairs)
     tell_differences(report, f"{len(pairs)} rewrites, adaptive", pairs)
     report.goal(
@@ -393,7 +415,7 @@ def main() -> None:
         crowds=(3, "rounds of sixteen at once"),
         tasks=(200, "infilling tasks"),
         prompts=(200, "prompts of the exact mode"),
-        exact_tokens=(24, "tokens of each of those answers"),
+        exact_tokens=(16, "tokens of each of those answers"),
         ngram=("", "vLLM's n-gram as length,least,most; empty: the best by its own rule"),
         samples=("", "keep every answer in this file, and go on from what stands there"),
         plot=("", "draw the replayed edits into this SVG"),
@@ -409,7 +431,7 @@ def main() -> None:
         "nothing": lambda: nothing_to_copy(report, ways, options),
         "crowd": lambda: crowd(report, ways, edits, options),
         "same": lambda: same_answers(report, ways, options),
-        "exact": lambda: exact(report, ways, options),
+        "exact": lambda: exact(report, ways, edits, options),
     }
     try:
         for name in options.parts.split(","):

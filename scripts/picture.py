@@ -2,6 +2,8 @@
 
 first-run   vivace up, then vivace ask
 redirect    an answer that is redirected in mid-sentence; moves as it did
+edit        vivace edit, accepted, and vivace undo
+demo        vivace demo; moves as it did until the edit is there, then faster
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -21,9 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import pexpect
+from film import Scene, film, scenes
 from rich.console import Console
 from rich.text import Text
 
+from vivace.cli.machine import inspect
 from vivace.cli.places import state_root
 
 ROOT = Path(__file__).parents[1]
@@ -179,8 +184,141 @@ def animated(heard: list[tuple[float, str]]) -> str:
 """
 
 
+# -- an edit --------------------------------------------------------------------------------------
+
+EDITED = '''\
+"""Settings of a shop."""
+
+import json
+
+
+class Settings:
+    def __init__(self, path):
+        self.path = path
+        self.values = {}
+
+    def load(self):
+        file = open(self.path)
+        self.values = json.load(file)
+        file.close()
+
+    def get(self, name):
+        return self.values[name]
+'''
+EDIT = "use a with statement in load()"
+_STATUS = re.compile(r"\r\x1b\[K")
+_TAKEN_BACK = re.compile(r"\x1b\[(\d+)A\x1b\[J")
+
+
+def edit() -> None:
+    console = Console(record=True, width=100, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
+    with tempfile.TemporaryDirectory() as folder, server():
+        Path(folder, "settings.py").write_text(EDITED)
+        environment = os.environ | {"XDG_STATE_HOME": f"{folder}/state", "TERM": "xterm-256color"}
+        show(console, f'vivace edit settings.py "{EDIT}"')
+        terminal = pexpect.spawn(
+            VIVACE,
+            ["edit", "settings.py", EDIT],
+            encoding="utf-8",
+            timeout=120,
+            dimensions=(50, 100),
+            cwd=folder,
+            env=environment,
+        )
+        terminal.expect_exact("? \x1b[0m")
+        heard = f"{terminal.before}{terminal.after}"
+        terminal.send("y\r")
+        terminal.expect(pexpect.EOF)
+        for line in remaining(f"{heard}{terminal.before}"):
+            console.print(Text.from_ansi(line))
+        show(console, "vivace undo")
+        undone = subprocess.run(
+            [VIVACE, "undo"],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=environment,
+            timeout=60,
+        )
+    console.print(Text((undone.stderr + undone.stdout).rstrip()))
+    console.save_svg(str(PICTURES / "edit.svg"), title="vivace edit")
+
+
+def remaining(heard: str) -> list[str]:
+    """The lines that stay on the screen when all is said."""
+    lines = [""]
+    for part in re.split(r"(\n|\r\x1b\[K|\x1b\[\d+A\x1b\[J)", heard):
+        if part == "\n":
+            lines.append("")
+        elif _STATUS.fullmatch(part):
+            lines[-1] = ""
+        elif taken := _TAKEN_BACK.fullmatch(part):
+            del lines[len(lines) - 1 - int(taken[1]) :]
+            lines.append("")
+        else:
+            lines[-1] += part.replace("\r", "")
+    return [line for line in lines if line]
+
+
+# -- the demonstration ----------------------------------------------------------------------------
+
+DEMO_ROWS, DEMO_COLUMNS, DEMO_SECONDS = 27, 110, 60
+DEMO_FRAME, DEMO_LAPSE = 0.25, 10
+"""Seconds between two scenes, and how much faster time passes once the edit is there."""
+
+
+def demo() -> None:
+    """With vLLM, which takes its drafts from the code that is edited and can do without."""
+    sys.path.insert(0, str(ROOT))
+    from bench._edit_engine import serving
+
+    with serving("vllm", MODEL) as endpoint:
+        heard = watch_demo(f"{endpoint.url}/v1")
+    caption = (
+        f"A real run with vLLM on {inspect().describe()}. "
+        f"After the edit, shown {DEMO_LAPSE} times as fast."
+    )
+    (PICTURES / "demo.svg").write_text(demo_film(heard, caption), encoding="utf-8")
+
+
+def watch_demo(url: str) -> list[tuple[float, str]]:
+    """What ``vivace demo`` drew, and when."""
+    terminal = pexpect.spawn(
+        VIVACE,
+        ["demo", "--url", url, "--seconds", str(DEMO_SECONDS)],
+        encoding="utf-8",
+        timeout=DEMO_SECONDS + 60,
+        dimensions=(DEMO_ROWS, DEMO_COLUMNS),
+        env=os.environ | {"TERM": "xterm-256color"},
+    )
+    started = time.perf_counter()
+    heard: list[tuple[float, str]] = []
+    with contextlib.suppress(pexpect.EOF):
+        while True:
+            text = terminal.read_nonblocking(65536)
+            heard.append((time.perf_counter() - started, text))
+    return heard
+
+
+def demo_film(heard: list[tuple[float, str]], caption: str) -> str:
+    """The screens one after the other, then the summary."""
+    drawn, rest = scenes(heard)
+    first = drawn[0].when
+    done = next((each.when for each in drawn if any("applied" in row for row in each.rows)), None)
+    shown: list[Scene] = []
+    for scene in drawn:
+        at = scene.when - first
+        if done is not None and scene.when > done + 2:
+            at = done + 2 - first + (scene.when - done - 2) / DEMO_LAPSE
+        if not shown or at - shown[-1].when >= DEMO_FRAME:
+            shown.append(Scene(at, scene.rows))
+    command = "\x1b[1m$ vivace demo\x1b[0m"
+    summary = [command, "", *rest.strip("\n").split("\n")]
+    return film([*shown, Scene(shown[-1].when + 3, summary)], DEMO_COLUMNS, caption)
+
+
 def main() -> None:
-    recordings = {"first-run": first_run, "redirect": redirect}
+    recordings = {"first-run": first_run, "redirect": redirect, "edit": edit, "demo": demo}
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[1:] or recordings:
         if name not in recordings:

@@ -167,6 +167,21 @@ def test_a_file_that_is_not_there_is_an_error_of_use(home: CleanHome) -> None:
     assert "none.txt" in ran.stderr
 
 
+@pytest.mark.parametrize("name", [".env", "ignored.txt", "link.txt"])
+def test_secrets_and_ignored_files_are_not_shown(
+    gateway: RunningGateway, home: CleanHome, name: str
+) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=home.folder, check=True)
+    (home.folder / ".gitignore").write_text("ignored.txt\n")
+    (home.folder / ".env").write_text("KEY=1\n")
+    (home.folder / "ignored.txt").write_text("1\n")
+    (home.folder / "link.txt").symlink_to(".env")
+    ran = ask(home, gateway.url, "-f", name, "What is the key?")
+    assert ran.returncode == 2
+    assert "is not read" in ran.stderr
+    assert gateway.witness.events == []
+
+
 def test_a_reader_that_has_enough_stops_the_engine(
     gateway: RunningGateway, home: CleanHome
 ) -> None:

@@ -22,7 +22,7 @@ from tests.support.http import key, keys
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.cli.clients import CLIENTS
 from vivace.cli.connect import connect
-from vivace.cli.edits import CannotEdit, TomlTable
+from vivace.cli.settings_files import CannotEdit, TomlTable
 from vivace.engines.scripted import Reply, Say
 from vivace.errors import ConfigError
 

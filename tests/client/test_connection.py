@@ -239,8 +239,33 @@ def test_asking_on_a_closed_connection_says_to_try_again() -> None:
 
     async def late() -> None:
         async with pretender(goes) as url, open_connection(url) as connection:
-            await connection._socket.wait_closed()
+            await connection._wire._socket.wait_closed()  # type: ignore[attr-defined]
             await text_of(connection, "Hello")
 
     with pytest.raises(ClientError, match="try again"):
         asyncio.run(late())
+
+
+# -- interrupts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["before the first word", "at the last word"])
+def test_an_interrupt_leaves_nothing_behind_for_the_next_turn(
+    gateway: RunningGateway, when: str
+) -> None:
+    first = (Stall(3600),) if when == "before the first word" else (Say("The end"),)
+    gateway.engine.play([Reply(when="^First$", then=first), Reply(then=(Say("Second."),))])
+
+    async def both() -> str:
+        async with open_connection(gateway.url) as connection:
+            turn = connection.turn(input="First")
+            if when == "before the first word":
+                interrupting = asyncio.create_task(connection.interrupt())
+                assert [text async for text in turn] == []
+                await interrupting
+            else:
+                async for _ in turn:
+                    await connection.interrupt()
+            return await text_of(connection, "Second")
+
+    assert asyncio.run(asyncio.wait_for(both(), 20)) == "Second."

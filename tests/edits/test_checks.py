@@ -121,3 +121,36 @@ def test_other_languages_are_checked_too(code: str, old: str, new: str) -> None:
 def test_text_of_no_language_is_checked_for_what_can_be_told() -> None:
     assert codes("a\nb\n", "a\nc\n", "fix it", "a.txt") == set()
     assert codes("a\nb\n", "a\nb\n", "fix it", "a.txt") == {"unchanged"}
+
+
+@pytest.mark.parametrize(("other", "told"), [("b = 2", False), ("b = 3", True)])
+def test_what_is_changed_everywhere_leaves_other_lines_alone(other: str, told: bool) -> None:
+    old = "a = 64\nb = 2\nc = 64\n"
+    new = f"LIMIT = 64\na = LIMIT\n{other}\nc = LIMIT\n"
+    assert ("elsewhere" in codes(old, new, "Use a constant LIMIT for 64 everywhere")) is told
+
+
+def test_a_rename_is_no_reason_to_lose_everything_else() -> None:
+    old = "".join(f"def f{n}():\n    g()\n\n\n" for n in range(5))
+    assert "lost" in codes(old, "def f0():\n    h()\n", "rename g to h")
+
+
+def test_a_helper_must_be_called_where_its_code_was() -> None:
+    old = "def f(x):\n    y = x + 1\n    return y\n"
+    helper = "def g(x):\n    return x + 1\n\n\n"
+    asked = "Extract the sum into a function g"
+    assert "unused" in codes(old, helper + old, asked)
+    assert "unused" not in codes(old, helper + "def f(x):\n    return g(x)\n", asked)
+
+
+def test_a_function_that_something_is_extracted_from_stays() -> None:
+    old = "def f(x):\n    y = x + 1\n    return y\n"
+    new = "def g(x):\n    return x + 1\n"
+    assert "lost" in codes(old, new, "Extract the sum from `f` into a function g")
+
+
+def test_the_methods_of_a_renamed_class_are_not_lost() -> None:
+    old = "class Cart:\n    def add(self):\n        pass\n\n    def total(self):\n        pass\n"
+    assert codes(old, old.replace("Cart", "Basket"), "rename Cart to Basket") == set()
+    gone = "class Basket:\n    def add(self):\n        pass\n"
+    assert "lost" in codes(old, gone, "rename Cart to Basket")

@@ -89,3 +89,8 @@ def test_code_is_not_taken_for_imports() -> None:
     assert only_imports(["import os\n", "# why\n"], PYTHON)
     assert not only_imports(["import os\n", "x = 1\n"], PYTHON)
     assert not only_imports(["# why\n"], PYTHON)
+
+
+def test_an_include_with_a_remark_is_the_same_include() -> None:
+    text = "#include <list>\nint a;\n"
+    assert added(text, ["#include <list> // for std::list\n"], language("a.cpp")) == []

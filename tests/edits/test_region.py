@@ -231,6 +231,16 @@ def test_a_selection_becomes_whole_statements(
     assert (chosen.start, chosen.end) == (start, end)
 
 
+@pytest.mark.parametrize(
+    ("selection", "whole"),
+    [((1, 3), True), ((2, 3), False), ((1, 6), True), ((1, 5), False), ((0, 3), False)],
+)
+def test_whole_members_of_a_class_can_be_selected(selection: tuple[int, int], whole: bool) -> None:
+    text = "class A {\n  a: number;\n  b = 1;\n  f() {\n    return 1;\n  }\n}\n"
+    chosen = choose(text, language_of("a.ts"), "tidy up", selection)
+    assert ((chosen.start, chosen.end) == selection) is whole
+
+
 def test_without_a_language_a_selection_is_taken_as_it_is() -> None:
     assert choose("a\n\nb\n", None, "x", (0, 2)) == Region(0, 1)
     assert choose("a\nb\n", None, "x") == whole_file("a\nb\n")

@@ -119,6 +119,18 @@ def test_comments_stay_where_nothing_else_was_changed(new: str, kept: str) -> No
     assert keep_comments(CODE, new, PYTHON) == kept
 
 
+def test_what_heads_a_file_or_a_function_stays_when_the_code_below_it_changes() -> None:
+    old = '"""Says."""\n\nimport os\n\n\ndef f():\n    """Does."""\n    # now\n    return 1\n'
+    new = "def f():\n    return 2\n"
+    assert keep_comments(old, new, PYTHON) == old.replace("return 1", "return 2")
+
+
+def test_a_docstring_that_is_written_anew_is_not_kept() -> None:
+    old = 'def f():\n    """Does."""\n    return 1\n'
+    new = 'def f():\n    """Does more."""\n    return 2\n'
+    assert keep_comments(old, new, PYTHON) == new
+
+
 def test_a_string_that_looks_like_a_comment_is_none() -> None:
     old = 'x = """\n# not a comment\n"""\nz = 3\n'
     new = old.replace("not a comment", "still not").replace("z = 3", "z = 4")

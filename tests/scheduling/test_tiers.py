@@ -52,6 +52,8 @@ def test_a_tier_that_is_not_there_is_not_chosen(only: str) -> None:
         ({"new_tokens": 100, "max_tokens": 200}, "interactive"),
         ({"new_tokens": 100, "max_tokens": 200, "tools": True}, "agent"),
         ({"new_tokens": 100}, "agent"),
+        ({"new_tokens": 100, "max_tokens": 4000, "foretold": True}, "interactive"),
+        ({"new_tokens": 9000, "foretold": True}, "agent"),
         ({"new_tokens": 9000, "max_tokens": 200}, "agent"),
         ({"fill": True, "background": True}, "background"),
     ],

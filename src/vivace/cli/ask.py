@@ -13,6 +13,8 @@ from vivace.cli import options
 from vivace.cli.dialogue import Dialogue
 from vivace.cli.places import state_root
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
+from vivace.workspace.ignore import why_not_read
+from vivace.workspace.paths import Workspace, top_level
 
 __all__ = ["ask"]
 
@@ -25,7 +27,8 @@ __all__ = ["ask"]
     "files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Show this file to the model; may be given several times.",
+    help="Show this file to the model; may be given several times. Files that git ignores or that "
+    "look like secrets are refused.",
 )
 @click.option("--continue", "-c", "goes_on", is_flag=True, help="Go on from the last answer.")
 @click.option("--model", "-m", help="Which model answers; by default the server's first.")
@@ -91,12 +94,24 @@ async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures
 
 def _input(question: str, files: tuple[Path, ...]) -> str:
     """The question last: what comes first can be cached from one question to the next."""
-    shown = [f"File {path}:\n```\n{path.read_text(errors='replace')}\n```" for path in files]
+    shown = [f"File {path}:\n```\n{_text(path)}\n```" for path in files]
     if not sys.stdin.isatty():
         piped = sys.stdin.buffer.read().decode(errors="replace")
         if piped.strip():
             shown.append(f"Standard input:\n```\n{piped}\n```")
     return "\n\n".join([*shown, question])
+
+
+def _text(path: Path) -> str:
+    """A file to be shown; refused where no model may read it."""
+    data = path.read_bytes()
+    if path.is_file():  # not what a shell makes of <(command)
+        real = path.resolve()
+        workspace = Workspace(top_level(real) or real.parent)
+        why = why_not_read(workspace.named(real), data)
+        if why is not None:
+            raise click.UsageError(why)
+    return data.decode(errors="replace")
 
 
 def describe(figures: Figures) -> str:

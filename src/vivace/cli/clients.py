@@ -17,7 +17,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from vivace import models
-from vivace.cli.edits import MARK, CannotEdit, Edit, TomlTable, WholeFile
+from vivace.cli.settings_files import MARK, CannotEdit, Edit, TomlTable, WholeFile
 from vivace.models import Fim
 
 __all__ = ["CLIENTS", "SMALLEST", "Client", "Endpoint", "Person", "Recipe", "Served"]

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
-from vivace.cli.edits import Edit
+from vivace.cli.settings_files import Edit
 from vivace.config import is_loopback
 from vivace.errors import ConfigError
 

@@ -7,24 +7,56 @@ back, so that the line stays whole on the screen.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
 from vivace.cli.keyboard import ESCAPE, keys
 from vivace.client.connection import Connection
 
-__all__ = ["Dialogue"]
+__all__ = ["Dialogue", "Listener", "Printed"]
 
 _PROMPT = "> "
 _ERASE = ("\x7f", "\b")
 
 
+class Listener(Protocol):
+    """Whom the answer is for."""
+
+    def show(self, text: str) -> None:
+        """More of the answer."""
+
+    def pause(self) -> None:
+        """The person begins to type: nothing comes before ``show`` or ``turned``."""
+
+    def turned(self, line: str) -> str:
+        """The answer begins again in this direction; returns what to tell the model."""
+
+
+class Printed:
+    """The answer as it is, on standard output."""
+
+    def show(self, text: str) -> None:
+        click.echo(text, nl=False)
+
+    def pause(self) -> None:
+        click.echo()
+
+    def turned(self, line: str) -> str:
+        return line
+
+
 class Dialogue:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, listener: Listener | None = None, *, typing: bool = True
+    ) -> None:
+        """``typing``: whether keys are listened to, where there is a terminal."""
         self.stopped = False
         self._connection = connection
+        self._listener = listener or Printed()
+        self._listens = typing
         self._line = ""
         self._typing = False
         self._held: list[str] = []
@@ -37,7 +69,7 @@ class Dialogue:
 
     async def answer(self, **body: Any) -> None:
         """Ask and show. A line that was begun before the end is still a word to this answer."""
-        with keys(self.typed):
+        with keys(self.typed) if self._listens else contextlib.nullcontext():
             asked: dict[str, Any] | None = body
             while asked is not None:
                 self._over = False
@@ -53,7 +85,7 @@ class Dialogue:
             await self._line_done.wait()
         said, self._follow_up = self._follow_up, None
         response = self._connection.response
-        if said is None or response is None:
+        if said is None or response is None or self.stopped:
             return None
         return {**asked, "input": said, "previous_response_id": response["id"]}
 
@@ -63,7 +95,7 @@ class Dialogue:
         if self._typing:
             self._held.append(text)
         else:
-            click.echo(text, nl=False)
+            self._listener.show(text)
 
     def typed(self, key: str) -> None:
         if key == ESCAPE:
@@ -77,7 +109,8 @@ class Dialogue:
         elif key.isprintable():
             if not self._typing:
                 self._typing = True
-                click.echo(f"\n{click.style(_PROMPT, bold=True)}", nl=False)
+                self._listener.pause()
+                click.echo(click.style(_PROMPT, bold=True), nl=False)
             self._line += key
             click.echo(key, nl=False)
 
@@ -91,11 +124,11 @@ class Dialogue:
             self._go_on()
         elif self._over:
             self._go_on()
-            self._follow_up = line
+            self._follow_up = self._listener.turned(line)
         else:
             self._held.clear()
             self._left_behind = self._connection.redirects + 1
-            self._do(self._connection.steer(line))
+            self._do(self._connection.steer(self._listener.turned(line)))
         self._line_done.set()
 
     def _escape(self) -> None:
@@ -104,12 +137,22 @@ class Dialogue:
             click.echo()
             self._go_on()
             self._line_done.set()
-        elif not self.stopped:
+        else:
+            self.stop()
+
+    def stop(self) -> None:
+        """Stop the answer, and what is being typed to it."""
+        if self._typing:
+            self._typing, self._line = False, ""
+            self._line_done.set()
+        if not self.stopped:
             self.stopped = True
-            self._do(self._connection.interrupt())
+            if not self._over:
+                self._do(self._connection.interrupt())
 
     def _go_on(self) -> None:
-        click.echo("".join(self._held), nl=False)
+        if self._held:
+            self._listener.show("".join(self._held))
         self._held.clear()
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:

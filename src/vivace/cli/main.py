@@ -12,6 +12,8 @@ from vivace import __version__
 from vivace.cli import options
 from vivace.cli.ask import ask
 from vivace.cli.connect import connect
+from vivace.cli.demo import demo
+from vivace.cli.edit import edit
 from vivace.cli.keys import keys
 from vivace.cli.top import top
 from vivace.cli.undo import undo
@@ -35,6 +37,8 @@ def commands() -> None:
 
 commands.add_command(up)
 commands.add_command(ask)
+commands.add_command(edit)
+commands.add_command(demo)
 commands.add_command(connect)
 commands.add_command(keys)
 commands.add_command(top)

@@ -1,14 +1,15 @@
-"""One WebSocket to a gateway, for programs that want a turn's events and its figures.
+"""One connection to a gateway, for programs that want a turn's events and its figures.
 
-Needs only a Responses endpoint: Vivace's, or any other that speaks its WebSocket mode.
+Needs only a Responses endpoint, Vivace's or any other: a WebSocket where there is one, else HTTP.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,22 +17,51 @@ from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
+from vivace.client.errors import ClientError
+from vivace.client.http import http_wire
 from vivace.config import is_loopback
-from vivace.errors import VivaceError
 
 __all__ = ["ClientError", "Connection", "Figures", "open_connection"]
 
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
+_DISPENSABLE = ("prediction", "seed", "temperature")
+"""Fields that another endpoint may not know and that an answer can do without."""
+
+_NO_WEBSOCKET = frozenset({200, 400, 404, 405, 426, 501})
+"""What servers answer to an upgrade that they do not know."""
+
 Event = dict[str, Any]
 
 
-class ClientError(VivaceError):
-    """The gateway cannot be reached, or said no."""
+class _Wire(Protocol):
+    async def send(self, event: Event) -> None: ...
 
-    def __init__(self, message: str, code: str | None = None) -> None:
-        super().__init__(message)
-        self.code = code
+    async def next(self) -> Event: ...
+
+    async def close(self) -> None: ...
+
+
+class _WebSocketWire:
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+
+    async def send(self, event: Event) -> None:
+        try:
+            await self._socket.send(msgspec.json.encode(event).decode())
+        except ConnectionClosed:
+            raise ClientError("The server closed the connection; try again.") from None
+
+    async def next(self) -> Event:
+        try:
+            event: Event = msgspec.json.decode(await self._socket.recv())
+        except ConnectionClosed as closed:
+            reason = closed.rcvd.reason if closed.rcvd else ""
+            raise ClientError(f"The server closed the connection. {reason}".strip()) from None
+        return event
+
+    async def close(self) -> None:
+        await self._socket.close()
 
 
 class Figures(Struct):
@@ -89,15 +119,40 @@ class _Steers:
             raise ClientError(error["message"], error["code"])
 
 
+class _Interrupts:
+    """Each one we send has one answer, of which none may be left for the next turn."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.unanswered = 0
+
+    @property
+    def settled(self) -> bool:
+        return not self.unanswered
+
+    def note(self, event: Event) -> None:
+        if event["type"] == "response.interrupt.accepted":
+            self.unanswered -= 1
+
+    def refused(self) -> bool:
+        """Whether an error is the answer to an interrupt."""
+        was = self.unanswered > 0
+        self.unanswered -= was
+        return was
+
+
 class Connection:
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
+    def __init__(self, wire: _Wire) -> None:
+        self._wire = wire
         self.figures = Figures(time.perf_counter())
         self.response: Event | None = None
         """The newest state of the running turn's response."""
         self.redirects = 0
         """How often the running turn has taken another direction."""
         self._steers = _Steers()
+        self._interrupts = _Interrupts()
+        self._unknown: set[str] = set()
+        """Fields that the server has refused."""
 
     async def turn(self, **body: Any) -> AsyncGenerator[str, None]:
         """Ask, and yield the answer's text as it comes. Figures and response fill on the way.
@@ -108,10 +163,11 @@ class Connection:
         self.response = None
         self.redirects = 0
         self._steers = steers = _Steers()
-        await self._send({"type": "response.create", **body})
+        self._interrupts = interrupts = _Interrupts()
+        await self._create(body)
         ended = False
-        while not (ended and steers.settled):
-            event = await self._next()
+        while not (ended and steers.settled and interrupts.settled):
+            event = await self._next(body)
             self.response = event.get("response", self.response)
             kind = event["type"]
             if kind == "response.output_text.delta":
@@ -121,10 +177,12 @@ class Connection:
                 if ended:
                     self._redirected()
                 ended = False
+                await self._interrupt_if_asked()
             elif kind in _TERMINAL:
                 ended = True
             else:
                 steers.note(event)
+                interrupts.note(event)
             if ended and steers.late and steers.settled:
                 await self._say_late(body)
         self._finish()
@@ -135,13 +193,20 @@ class Connection:
         Counts from the call on, not from the sending: an answer that ends in between goes on.
         """
         self._steers.unanswered += 1
-        return self._send(
+        return self._wire.send(
             {"type": "response.steer", "previous_response_id": self._id(), "input": text}
         )
 
     async def interrupt(self) -> None:
-        """Stop the answer."""
-        await self._send({"type": "response.interrupt", "response_id": self._id()})
+        """Stop the answer, at its first sign if there was none yet."""
+        self._interrupts.wanted = True
+        await self._interrupt_if_asked()
+
+    async def _interrupt_if_asked(self) -> None:
+        if self._interrupts.wanted and self._id():
+            self._interrupts.wanted = False
+            self._interrupts.unanswered += 1
+            await self._wire.send({"type": "response.interrupt", "response_id": self._id()})
 
     def _id(self) -> str:
         return str((self.response or {}).get("id", ""))
@@ -156,13 +221,16 @@ class Connection:
         self.redirects += 1
         self.figures.first = None
 
+    async def _create(self, body: Event) -> None:
+        known = {name: each for name, each in body.items() if name not in self._unknown}
+        await self._wire.send({"type": "response.create", **known})
+
     async def _say_late(self, body: Event) -> None:
         """The answer was over when our words arrived: they are the next thing to say."""
         said = [{"role": "user", "content": text} for text in self._steers.late]
         self._steers.late = []
         self._steers.accepted = 1
-        after = {"input": said, "previous_response_id": self._id()}
-        await self._send({"type": "response.create", **body, **after})
+        await self._create(body | {"input": said, "previous_response_id": self._id()})
 
     def _finish(self) -> None:
         response = self.response or {}
@@ -170,21 +238,31 @@ class Connection:
         if response.get("error"):
             raise ClientError(response["error"]["message"], response["error"]["code"])
 
-    async def _next(self) -> Event:
-        try:
-            event: Event = msgspec.json.decode(await self._socket.recv())
-        except ConnectionClosed as closed:
-            reason = closed.rcvd.reason if closed.rcvd else ""
-            raise ClientError(f"The server closed the connection. {reason}".strip()) from None
-        if event["type"] == "error":
-            raise ClientError(event["error"]["message"], event["error"].get("code"))
-        return event
+    async def _next(self, body: Event) -> Event:
+        """The next event of the turn; a request that is refused for a field of ours goes again."""
+        while True:
+            try:
+                event = await self._wire.next()
+                if event["type"] != "error":
+                    return event
+                error = event.get("error") or event
+                raise ClientError(error["message"], error.get("code"), error.get("param"))
+            except ClientError as refused:
+                if self._interrupts.refused():
+                    return {"type": "response.interrupt.failed"}  # it had ended by itself
+                if self.response is not None or not self._can_do_without(refused, body):
+                    raise
+            await self._create(body)
 
-    async def _send(self, event: Event) -> None:
-        try:
-            await self._socket.send(msgspec.json.encode(event).decode())
-        except ConnectionClosed:
-            raise ClientError("The server closed the connection; try again.") from None
+    def _can_do_without(self, refused: ClientError, body: Event) -> bool:
+        """Whether a field that only some endpoints know is to blame; it is not sent again."""
+        sent = [name for name in _DISPENSABLE if name in body and name not in self._unknown]
+        said = re.findall(r"\w+", f"{refused.param} {refused}")
+        named = [name for name in sent if name in said]
+        if not named and refused.code == "unknown_parameter":
+            named = sent
+        self._unknown.update(named)
+        return bool(named)
 
 
 def _address(url: str) -> str:
@@ -203,14 +281,20 @@ def _address(url: str) -> str:
 def _refusal(url: str, status: int) -> str:
     if status == 401:
         return f"The server at {url} wants a key (401); give it with --key or in VIVACE_KEY."
-    if status == 404:
-        return f"There is no Responses API at {url}; its address usually ends in /v1."
     return f"The server at {url} refused the connection with status {status}; ask who runs it."
 
 
 @asynccontextmanager
 async def open_connection(url: str, key: str | None = None) -> AsyncIterator[Connection]:
     """Connect to the gateway at ``url`` (ending in ``/v1``). Leaving stops a running turn."""
+    wire = await _dial(url, key)
+    try:
+        yield Connection(wire)
+    finally:
+        await wire.close()
+
+
+async def _dial(url: str, key: str | None) -> _Wire:
     address = _address(url)
     headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
@@ -227,10 +311,10 @@ async def open_connection(url: str, key: str | None = None) -> AsyncIterator[Con
             f"No server answers at {url}. Start one with 'vivace up', or name another with --url."
         ) from None
     except InvalidStatus as refused:
-        raise ClientError(_refusal(url, refused.response.status_code)) from None
+        status = refused.response.status_code
+        if status in _NO_WEBSOCKET:
+            return http_wire(url, address.removesuffix("/responses").replace("ws", "http", 1), key)
+        raise ClientError(_refusal(url, status)) from None
     except InvalidHandshake as refused:
         raise ClientError(f"What answers at {url} is no Responses server: {refused}.") from None
-    try:
-        yield Connection(socket)
-    finally:
-        await socket.close()
+    return _WebSocketWire(socket)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.edits import checks, imports
+from vivace.edits import checks, constants, imports, renames
 from vivace.edits.blocks import Block, Blocks, hunks_for
 from vivace.edits.checks import Problem
 from vivace.edits.context import Context
@@ -35,7 +35,17 @@ from vivace.errors import EditError
 from vivace.models import EditFormat
 from vivace.protocol.items import Message
 
-__all__ = ["Attempt", "Outcome", "Plan", "Task", "accepted", "plan", "plan_delegate", "retry"]
+__all__ = [
+    "Attempt",
+    "Outcome",
+    "Plan",
+    "Task",
+    "accepted",
+    "plan",
+    "plan_delegate",
+    "redirected",
+    "retry",
+]
 
 
 class Task(Struct, frozen=True):
@@ -56,6 +66,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     items: tuple[Message, ...]
     prediction: str
     """What the answer will mostly be: the draft for the engine."""
+    known: str | None = None
+    """The answer itself, where no model is needed to know it."""
 
     @property
     def language(self) -> Language | None:
@@ -87,9 +99,10 @@ def plan(task: Task, context: Context, model: str) -> Plan:
     """What to ask this model."""
     region = choose(task.text, language_of(task.path), task.instruction, task.selection)
     row = row_for(model, len(region))
-    if row.format == "search_replace":
+    known = _known(task, region)
+    if row.format == "search_replace" and known is None:
         return _plan_blocks(task, context, region)
-    return _plan_region(task, context, region, snapshot=row.snapshot)
+    return replace(_plan_region(task, context, region, snapshot=row.snapshot), known=known)
 
 
 def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> Plan:
@@ -103,7 +116,7 @@ def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> Plan
     )
     last = made.items[-1]
     asked = Message(role=last.role, content=f"{last.content}\n\n{carry_out}")
-    return replace(made, items=(*made.items[:-1], asked))
+    return replace(made, items=(*made.items[:-1], asked), known=None)
 
 
 def retry(made: Plan, outcome: Outcome) -> Plan:
@@ -111,7 +124,15 @@ def retry(made: Plan, outcome: Outcome) -> Plan:
     reasons = " ".join(problem.model for problem in outcome.problems)
     answered = Message(role="assistant", content=outcome.answer)
     asked = Message(role="user", content=f"{reasons} {_AGAIN[made.format]}".strip())
-    return replace(made, items=(*made.items, answered, asked))
+    return replace(made, items=(*made.items, answered, asked), known=None)
+
+
+def redirected(made: Plan, said: str, line: str) -> Plan:
+    """The same again in another direction, after an answer that was broken off."""
+    answered = Message(role="assistant", content=said)
+    asked = Message(role="user", content=f"{line} {_AGAIN[made.format]}")
+    task = replace(made.task, instruction=f"{made.task.instruction}\n{line}")
+    return replace(made, task=task, items=(*made.items, answered, asked), known=None)
 
 
 def accepted(context: Context, made: Plan, outcome: Outcome) -> Context:
@@ -127,11 +148,7 @@ _AGAIN: dict[EditFormat, str] = {
 
 def _plan_region(task: Task, context: Context, region: Region, *, snapshot: bool) -> Plan:
     language = language_of(task.path)
-    old = lines_of(_part(task.text, region))
-    margin = margin_of(old)
-    shown = "".join(dedented(line, margin).rstrip() + "\n" for line in old)
-    fence = fence_for(shown)
-    block = f"{fence}{language.name if language else ''}\n{shown}{fence}"
+    block = _block(_part(task.text, region), language)
     parts = [f"File: {task.path}"]
     if not snapshot and language and region.kind != "file":
         around = outline(task.text, language, region).rstrip()
@@ -144,6 +161,21 @@ def _plan_region(task: Task, context: Context, region: Region, *, snapshot: bool
         # A small model takes what was said before for what it is asked now.
         items = replace(context, past=()).request(INSTRUCTIONS["region"], "\n\n".join(parts))
     return Plan(task=task, region=region, format="region", items=items, prediction=block + "\n")
+
+
+def _block(code: str, language: Language | None) -> str:
+    """Code as it is shown and answered: in a fence, without its margin."""
+    lines = lines_of(code)
+    margin = margin_of(lines)
+    shown = "".join(dedented(line, margin).rstrip() + "\n" for line in lines)
+    fence = fence_for(shown)
+    return f"{fence}{language.name if language else ''}\n{shown}{fence}"
+
+
+def _known(task: Task, region: Region) -> str | None:
+    language = language_of(task.path)
+    new = renames.renamed(task.text, region.start, region.end, task.instruction, language)
+    return None if new is None else _block(new, language)
 
 
 def _plan_blocks(task: Task, context: Context, region: Region) -> Plan:
@@ -215,6 +247,8 @@ class _RegionReader:
         new = self._without_noise(spliced(answer, made.old))
         hunks = shifted(between(made.old, new), made.region.start)
         if made.language:
+            asked = made.task.instruction
+            hunks = constants.hoisted(text, hunks, made.language, asked)
             hunks = [*self._imports(hunks), *hunks]
         return [], sorted(hunks, key=lambda hunk: hunk.start)
 

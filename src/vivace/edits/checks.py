@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
+from vivace.edits import renames
+from vivace.edits.constants import only_constants
 from vivace.edits.hunk import Hunk, apply, lines_of
 from vivace.edits.imports import only_imports
 from vivace.edits.languages import Language, errors_in, parse
@@ -27,6 +29,11 @@ _TAKES_OUT = re.compile(
     r"collapse|dedup|refactor|clean|rewrite|turn|unus|dead|instead|get rid|combine|strip)",
     re.IGNORECASE,
 )
+_TAKES_DEFINITIONS = re.compile(
+    r"\b(remov|delet|drop|renam|inlin|mov|merg|combin|replac|dedup|get rid|unus|dead|clean)",
+    re.IGNORECASE,
+)
+_EXTRACTS = re.compile(r"\b(extract|factor out|helper|(?:and|then) (?:use|call) it)", re.IGNORECASE)
 _STANDS_FOR_CODE = re.compile(
     r"(?:\.\.\.|…).*\b(?:rest|existing|unchanged|remain\w*|same|other|previous|omitted|as before|"
     r"code|implementation|methods?|functions?|here)\b|"
@@ -37,6 +44,13 @@ _STANDS_FOR_CODE = re.compile(
     r"\b(?:remains?|stays?|is|are) (?:unchanged|the same)\b",
     re.IGNORECASE,
 )
+_EVERYWHERE = re.compile(
+    r"\b(everywhere|throughout|in the whole file|all (?:uses|usages|calls|occurrences))\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"\w+")
+_TELLING = re.compile(r"(?<=`)\w+(?=`)|\b(?:\d{2,}|\w+_\w+|[A-Z]{3,}|[a-z]+[A-Z]\w*)\b")
+"""Words of an instruction that can only be taken from code."""
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|<!--|\"\"\")")
 _ALONE = frozenset({"...", "…", "# ...", "// ...", "# …", "// …"})
 _MUCH = 0.4
@@ -109,12 +123,29 @@ def _outside(edit: _Edit) -> Iterator[Problem]:
     for hunk in edit.hunks:
         inside = edit.region.start <= hunk.start and hunk.end <= edit.region.end
         imports = not hunk.old and edit.language and only_imports(hunk.new, edit.language)
-        if not inside and not imports:
+        constants = not hunk.old and only_constants(hunk.new)
+        if not inside and not imports and not constants:
             yield Problem(
                 "outside",
                 f"The edit would change line {hunk.start + 1}, which was not asked for.",
                 "Change only the code you were shown.",
             )
+
+
+def _elsewhere(edit: _Edit) -> Iterator[Problem]:
+    """What is to be changed everywhere is named; lines that do not hold it are none of it."""
+    if edit.region.kind != "file" or not _EVERYWHERE.search(edit.instruction):
+        return
+    names = set(_TELLING.findall(edit.instruction)) & set(_WORD.findall(edit.before))
+    for line in edit.removed if names else ():
+        if line.strip() and not names & set(_WORD.findall(line)):
+            text = line.strip()[:60]
+            yield Problem(
+                "elsewhere",
+                f"The edit would change a line that has nothing to do with it: {text}",
+                f"This line must stay as it is: {text}",
+            )
+            return
 
 
 def _placeholders(edit: _Edit) -> Iterator[Problem]:
@@ -180,11 +211,19 @@ def _unbound(edit: _Edit) -> Iterator[Problem]:
 
 
 def _lost(edit: _Edit) -> Iterator[Problem]:
-    if edit.language is None or _TAKES_OUT.search(edit.instruction):
+    if edit.language is None:
         return
     after = {each.name for each in regions(edit.after, edit.language)}
     before = regions(edit.before, edit.language)
     lost = [each.name for each in before if each.name not in after]
+    if _TAKES_DEFINITIONS.search(edit.instruction):
+        # Methods of a class that was renamed are still there.
+        kept = {name.rpartition(".")[2] for name in after}
+        own = ((name, name.rpartition(".")[2]) for name in lost)
+        unnamed = [name for name, last in own if last not in edit.instruction and last not in kept]
+        held = sum(edit.region.contains(each) for each in before)
+        strict = renames.asked(edit.instruction) is not None
+        lost = unnamed if strict or len(unnamed) * 2 > held else []
     if lost:
         names = ", ".join(f"`{name}`" for name in lost)
         yield Problem(
@@ -192,6 +231,22 @@ def _lost(edit: _Edit) -> Iterator[Problem]:
             f"The edit would remove {names}, which was not asked for.",
             f"You removed {names}. Keep it.",
         )
+
+
+def _unused(edit: _Edit) -> Iterator[Problem]:
+    """A helper that was taken out of a function and is not called in its place."""
+    if edit.language is None or not _EXTRACTS.search(edit.instruction):
+        return
+    before = {each.name for each in regions(edit.before, edit.language)}
+    words = Counter(_WORD.findall(edit.after))
+    for each in regions(edit.after, edit.language):
+        name = each.name.rpartition(".")[2]
+        if each.name not in before and words[name] == 1:
+            yield Problem(
+                "unused",
+                f"The edit would define `{name}` and never use it.",
+                f"You defined `{name}` but nothing calls it. Call it where its code was.",
+            )
 
 
 def _twice(edit: _Edit) -> Iterator[Problem]:
@@ -255,10 +310,12 @@ def _line_ends(edit: _Edit) -> Iterator[Problem]:
 _CHECKS: tuple[Callable[[_Edit], Iterator[Problem]], ...] = (
     _emptied,
     _outside,
+    _elsewhere,
     _placeholders,
     _syntax,
     _unbound,
     _lost,
+    _unused,
     _twice,
     _vanished,
     _indentation,

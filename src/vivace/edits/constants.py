@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tree_sitter import Node
+
 from vivace.edits.diff import changes
 from vivace.edits.hunk import Hunk, lines_of
 from vivace.edits.languages import Language, parse
@@ -51,6 +53,9 @@ def hoisted(
     known = set(_TOKEN.findall(text))
     # What is asked of an object stays with its class.
     known |= {name for hunk in hunks for line in hunk.new for name in _OF_OBJECT.findall(line)}
+    # What stands at the top already stays there.
+    first = _first_definition(text, language)
+    known |= {token for hunk in hunks if hunk.start <= first for token in _defined(hunk.new)}
     values: dict[str, str] = {}
     kept: list[Hunk] = []
     for hunk in hunks:
@@ -67,13 +72,28 @@ def hoisted(
         for name, value in values.items()
         if name in used
     ]
-    return sorted([*_at_the_top(text, lines, language), *kept], key=lambda hunk: hunk.start)
+    top = _at_the_top(text, lines, language)
+    if any(hunk.start < put.start < hunk.end for hunk in kept for put in top):
+        return list(hunks)
+    return sorted([*top, *kept], key=lambda hunk: hunk.start)
 
 
 def only_constants(lines: Sequence[str]) -> bool:
     """Whether there are definitions of constants in these lines, and nothing else."""
     filled = [line for line in lines if line.strip()]
     return bool(filled) and all(_DEFINITION.fullmatch(line) for line in filled)
+
+
+def _first_definition(text: str, language: Language) -> int:
+    nodes = parse(text, language).root_node.named_children
+    rows = [node.start_point.row for node in nodes if not _is_heading(node, language)]
+    return min(rows, default=0)
+
+
+def _defined(lines: Sequence[str]) -> list[str]:
+    """The constants that these lines define outside everything."""
+    found = (_DEFINITION.fullmatch(line) for line in lines if not line[:1].isspace())
+    return [each["name"] or each["macro"] for each in found if each]
 
 
 def _taken_out(line: str, known: set[str], values: dict[str, str]) -> bool:
@@ -134,14 +154,17 @@ def _place(text: str, language: Language) -> int:
     children = parse(text, language).root_node.named_children
     place = 0
     for node in children:
-        inner = node.named_children[0].type if node.named_children else ""
-        heading = node.type in language.leading or (
-            node.type == "expression_statement" and inner == "string"
-        )
-        if not heading and node.type not in language.imports:
+        if not _is_heading(node, language):
             break
         end = node.end_point.row + (node.end_point.column > 0)
         # A comment directly above a definition belongs to it.
         if node.type in language.imports or end >= len(lines) or not lines[end].strip():
             place = end
     return place
+
+
+def _is_heading(node: Node, language: Language) -> bool:
+    """Imports, comments, and the docstring of a module."""
+    if node.type == "expression_statement":
+        return [child.type for child in node.named_children] == ["string"]
+    return node.type in language.imports or node.type in language.leading

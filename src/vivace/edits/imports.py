@@ -103,7 +103,12 @@ def _apart(lines: Sequence[str], place: int, new: list[str], end: str) -> Hunk:
 
 
 def _plain(node: Node) -> str:
-    text = (node.text or b"").decode("utf-8", "replace")
+    """An import without the remark behind it."""
+    raw = node.text or b""
+    remarks = [child for child in node.children if child.type == "comment"]
+    if remarks:
+        raw = raw[: remarks[0].start_byte - node.start_byte]
+    text = raw.decode("utf-8", "replace")
     return "\n".join(line.rstrip() for line in text.strip().split("\n"))
 
 

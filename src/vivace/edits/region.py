@@ -17,6 +17,7 @@ from tree_sitter import Node
 from vivace.edits.hunk import lines_of
 from vivace.edits.languages import Language, errors_in, parse, walk
 from vivace.edits.lines import dedented, margin_of
+from vivace.edits.renames import asked
 
 __all__ = ["Kind", "Region", "Selection", "choose", "regions", "whole_file"]
 
@@ -75,6 +76,7 @@ _CONTAINERS = frozenset(
     }
 )
 """What begins with its first statement and does not belong to it."""
+_BODIES = frozenset({"class_body", "field_declaration_list", "interface_body", "enum_body"})
 
 
 class Region(Struct, frozen=True):
@@ -167,7 +169,9 @@ def choose(
     """What an instruction is about, as narrow as it can safely be."""
     whole = whole_file(text)
     if selection is not None:
-        return _selected(text, language, selection)
+        chosen = _selected(text, language, selection)
+        # A name that is selected may be used before and behind the selection.
+        return _around(text, chosen, language) if asked(instruction) else chosen
     if language is None or not len(whole):
         return whole
     known = regions(text, language)
@@ -222,16 +226,27 @@ def _whole_statements(text: str, chosen: Region, language: Language) -> bool:
     margin = margin_of(lines)
     if lines[0][len(margin)] in " \t":
         return False
-    if errors_in(parse("".join(dedented(line, margin) for line in lines), language)):
+    alone = not errors_in(parse("".join(dedented(line, margin) for line in lines), language))
+    nodes = list(walk(parse(text, language).root_node))
+    if not alone and not any(_holds_members(node, chosen) for node in nodes):
         return False
     return not any(
         chosen.start
         <= node.start_point.row
         < chosen.end
         <= node.end_point.row - (not node.end_point.column)
-        for node in walk(parse(text, language).root_node)
+        for node in nodes
         if node.type not in _CONTAINERS
     )
+
+
+def _holds_members(node: Node, chosen: Region) -> bool:
+    """Whether the lines are whole members of this class; a field is no statement by itself."""
+    if node.type not in _BODIES:
+        return False
+    rows = [(child.start_point.row, child.end_point.row + 1) for child in node.named_children]
+    touched = [(first, end) for first, end in rows if first < chosen.end and chosen.start < end]
+    return bool(touched) and chosen.start <= touched[0][0] and touched[-1][1] <= chosen.end
 
 
 def _named(instruction: str, known: Sequence[Region]) -> list[Region]:
@@ -289,8 +304,18 @@ def _innermost(named: Sequence[Region]) -> Region:
     return inner[0] if len(inner) == 1 and first.kind == "class" else first
 
 
+def _around(text: str, chosen: Region, language: Language | None) -> Region:
+    """The function around it, if there is one."""
+    known = regions(text, language) if language else []
+    around = [each for each in known if each.kind == "function" and each.contains(chosen)]
+    return min(around, key=len, default=chosen)
+
+
 def _renamed_in(instruction: str, known: Sequence[Region]) -> Region | None:
     """``rename x to y in f``: in f alone, where x is nothing that others could know."""
+    if rename := asked(instruction):
+        within = _by_name(rename.scope, known) if rename.scope else None
+        return within if within is not None and within.kind == "function" else None
     named = _named(instruction, known)
     parts = re.split(r"\b(?:in|inside|within|of)\b", instruction, maxsplit=1)
     if len(named) != 1 or len(parts) < 2 or _named(parts[0], known):

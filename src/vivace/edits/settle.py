@@ -25,12 +25,14 @@ _LAYOUT = re.compile(
 
 _COMMENTS = re.compile(
     r"\b(comments?|commented|docs?|docstrings?|document\w*|explain\w*|describ\w*|clarif\w*|todo|"
-    r"fixme|notes?|licen[cs]e|copyright|header|annotat\w*|typos?|spelling|pragma|noqa|jsdoc)\b",
+    r"fixme|notes?|licen[cs]e|copyright|header|annotat\w*|typos?|spelling|pragma|noqa|jsdoc|"
+    r"imports?|includes?|unused|dead|remov\w*|delet\w*|strip\w*|clean\w*)\b",
     re.IGNORECASE,
 )
 
 
 def about_comments(instruction: str) -> bool:
+    """Whether comments, docstrings or imports may be what is to change."""
     return bool(_COMMENTS.search(instruction))
 
 
@@ -51,9 +53,11 @@ def settle(old: str, new: str) -> str:
 def keep_comments(old: str, new: str, language: Language) -> str:
     """The new text with the old comments where nothing but comments was changed.
 
-    Small models sign their work ("# Added type hints") and drop remarks they take for clutter.
+    Small models sign their work ("# Added type hints") and drop what they take for clutter:
+    remarks, docstrings, the head of a file.
     """
     before, after = _comment_rows(old, language), _comment_rows(new, language)
+    rows = before | _clutter_rows(old, language)
     hunks = between(old, new)
     grown = 0
     kept: list[Hunk] = []
@@ -64,8 +68,41 @@ def keep_comments(old: str, new: str, language: Language) -> str:
             range(start, start + len(hunk.new))
         )
         if not noise:
-            kept.append(hunk)
+            kept.append(_keeping_head(hunk, rows, language))
     return apply(old, kept) if kept else new
+
+
+def _keeping_head(hunk: Hunk, rows: set[int], language: Language) -> Hunk:
+    """A hunk that puts code in the place of comments and code, without the comments."""
+    added = "".join(hunk.new)
+    if _clutter_rows(added, language) | _remarks(added, language):
+        return hunk
+    start = hunk.start
+    while start < hunk.end and start in rows:
+        start += 1
+    if not any(line.strip() for line in hunk.old[: start - hunk.start]):
+        return hunk
+    return Hunk(start, hunk.old[start - hunk.start :], hunk.new)
+
+
+def _remarks(text: str, language: Language) -> set[int]:
+    """The rows of comments that hold something."""
+    lines = lines_of(text)
+    return {row for row in _comment_rows(text, language) if lines[row].strip()}
+
+
+def _clutter_rows(text: str, language: Language) -> set[int]:
+    """The rows of imports and docstrings."""
+    rows: set[int] = set()
+    for node in walk(parse(text, language).root_node):
+        string = node.type == "expression_statement" and [
+            child.type for child in node.named_children
+        ] == ["string"]
+        if string or node.type in language.imports:
+            rows.update(
+                range(node.start_point.row, node.end_point.row + (node.end_point.column > 0))
+            )
+    return rows
 
 
 def _comment_rows(text: str, language: Language) -> set[int]:

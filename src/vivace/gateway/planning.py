@@ -146,6 +146,7 @@ def _ask(ticket: Ticket) -> Ask:
     return Ask(
         fill=fill is not None,
         steered=bool(ticket.carried),
+        foretold=body.prediction is not None,
         background=bool(body.background) or body.service_tier == "flex",
         tools=bool(request.toolbox.tools),
         input_tokens=past + fresh,

@@ -35,6 +35,8 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     fill: bool = False
     steered: bool = False
+    foretold: bool = False
+    """It says what its answer will mostly be: an edit, which costs about what changes."""
     background: bool = False
     tools: bool = False
     input_tokens: int = 0
@@ -82,5 +84,6 @@ def kind_of(ask: Ask) -> Kind:
         return "background"
     if ask.fill or ask.steered:
         return "interactive"
-    short = ask.new_tokens <= SHORT_QUESTION and (ask.max_tokens or LONG) <= SHORT_ANSWER
+    answer = 0 if ask.foretold else ask.max_tokens or LONG
+    short = ask.new_tokens <= SHORT_QUESTION and answer <= SHORT_ANSWER
     return "interactive" if short and not ask.tools else "agent"

@@ -1,0 +1,130 @@
+"""A full-screen program's run as an SVG that moves as it did.
+
+A program that draws the whole screen each time begins with the cursor at home: what stands between
+two such beginnings is a scene. Without animation, the last scene is seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+ADVANCE, LEADING, MARGIN = 7.2, 16, 16
+_HOME = "\x1b[H"
+_LEFT = "\x1b[?1049l"
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-LN-Za-ln-z]")
+"""What moves the cursor or hides it; colours end in m."""
+_COLOURS = {1: "#f87171", 2: "#4ade80", 3: "#facc15", 6: "#67e8f9"}
+
+
+class Scene(NamedTuple):
+    when: float
+    rows: Sequence[str]
+
+
+class _Piece(NamedTuple):
+    row: int
+    column: int
+    text: str
+    style: str
+
+
+def scenes(heard: Sequence[tuple[float, str]]) -> tuple[list[Scene], str]:
+    """The screens that were drawn, and what remains on the terminal after them."""
+    text = ""
+    marks: list[tuple[int, float]] = []
+    for when, piece in heard:
+        marks.append((len(text), when))
+        text += piece.replace("\r", "")
+    drawn, _, rest = text.partition(_LEFT)
+    found = []
+    at = 0
+    for part in drawn.split(_HOME):
+        when = max((time for start, time in marks if start <= at), default=0.0)
+        rows = _CONTROL.sub("", part).split("\n")
+        if any(row.strip() for row in rows):
+            found.append(Scene(when, rows))
+        at += len(part) + len(_HOME)
+    return found, _CONTROL.sub("", rest)
+
+
+def film(shown: Sequence[Scene], columns: int, caption: str) -> str:
+    """Each piece of text is there from the scene that brings it to the one that takes it away."""
+    # Rounded first, so that what ends and what begins meet.
+    shown = [Scene(round(scene.when, 2), scene.rows) for scene in shown]
+    height = max(len(scene.rows) for scene in shown)
+    elements = [
+        _element(piece, first, last) for piece, first, last in _runs(shown) if piece.text.strip()
+    ]
+    width, total = 2 * MARGIN + columns * ADVANCE, 60 + (height + 1) * LEADING
+    below = f'<text x="{MARGIN}" y="{total - 14}" class="dim">{escape(caption)}</text>'
+    body = "\n".join(elements)
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {total}">
+<style>
+  text {{ font: 12px Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #d4d4d8;
+         white-space: pre }}
+  .bold {{ font-weight: bold; fill: #fafafa }} .dim {{ fill: #8b8b94 }}
+  .while {{ opacity: 0; animation-name: there }} .from {{ animation: come 10ms backwards }}
+  @keyframes there {{ from, to {{ opacity: 1 }} }}
+  @keyframes come {{ from {{ opacity: 0 }} }}
+</style>
+<rect width="100%" height="100%" rx="8" fill="#18181b"/>
+<circle cx="20" cy="18" r="5" fill="#ef4444"/><circle cx="38" cy="18" r="5" fill="#f59e0b"/>
+<circle cx="56" cy="18" r="5" fill="#22c55e"/>
+{body}
+{below}
+</svg>
+"""
+
+
+def _runs(shown: Sequence[Scene]) -> Iterator[tuple[_Piece, float, float | None]]:
+    """Every piece with its time; those of the last scene have no end."""
+    since: dict[_Piece, float] = {}
+    for scene in shown:
+        now = set(_pieces(scene))
+        for piece in [each for each in since if each not in now]:
+            yield piece, since.pop(piece), scene.when
+        for piece in now:
+            since.setdefault(piece, scene.when)
+    for piece, first in since.items():
+        yield piece, first, None
+
+
+def _pieces(scene: Scene) -> Iterator[_Piece]:
+    console = Console(width=500, force_terminal=True)
+    for row, line in enumerate(scene.rows):
+        column = 0
+        for segment in Text.from_ansi(line).render(console):
+            text = segment.text.rstrip("\n")
+            bare = text.strip(" ")
+            start = column + len(text) - len(text.lstrip(" "))
+            if bare:
+                yield _Piece(row, start, bare, _style(segment.style))
+            column += len(text)
+
+
+def _style(style: Style | None) -> str:
+    if style is None:
+        return ""
+    if style.color is not None and style.color.number in _COLOURS:
+        return f'style="fill:{_COLOURS[style.color.number]}"'
+    return 'class="bold"' if style.bold else 'class="dim"' if style.dim else ""
+
+
+def _element(piece: _Piece, first: float, last: float | None) -> str:
+    if last is None:
+        moves = f'class="from" style="animation-delay:{first:.2f}s"'
+    else:
+        times = f"animation-delay:{first:.2f}s;animation-duration:{last - first:.2f}s"
+        moves = f'class="while" style="{times}"'
+    x, y = MARGIN + piece.column * ADVANCE, 48 + piece.row * LEADING
+    # As wide as its cells, whatever font is found.
+    size = f'textLength="{len(piece.text) * ADVANCE:.1f}"'
+    text = f'<text x="{x:.1f}" y="{y}" {size} {piece.style}>{escape(piece.text)}</text>'
+    return f"<g {moves}>{text}</g>"

@@ -1,0 +1,83 @@
+"""From the hunks a person accepted to files on disk: all of them, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vivace.cli.editing.targets import Target
+from vivace.edits.hunk import Hunk, apply
+from vivace.edits.rebase import Conflict, rebase
+from vivace.errors import EditError
+from vivace.workspace.document import read
+from vivace.workspace.errors import FileChanged
+from vivace.workspace.journal import Change, Journal
+
+__all__ = ["Accepted", "EditConflict", "Written", "write_all"]
+
+_TRIES = 3
+
+
+class EditConflict(EditError):
+    """The file was changed meanwhile, in the lines that the edit is about."""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Hunks for a file as it was read."""
+
+    target: Target
+    hunks: tuple[Hunk, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    path: str
+    added: int
+    removed: int
+    rebased: bool
+    """Whether the file had changed meanwhile, and the edit was carried over."""
+
+
+def write_all(journal: Journal, edits: Sequence[Accepted], title: str) -> list[Written]:
+    """Write the edits as one entry of the journal; none where nothing had to be written."""
+    edits = [edit for edit in edits if edit.hunks]
+    for tries_left in reversed(range(_TRIES)):
+        prepared = [_prepared(edit) for edit in edits]
+        try:
+            journal.apply([change for change, _ in prepared], title)
+        except FileChanged:  # between our look and the write
+            if not tries_left:
+                raise
+        else:
+            return [written for _, written in prepared]
+    raise AssertionError("unreachable")
+
+
+def _prepared(edit: Accepted) -> tuple[Change, Written]:
+    """An edit as it has to be for the file on disk now."""
+    base, path = edit.target.document, edit.target.path
+    now = read(path)
+    rebased = rebase(edit.hunks, base.text, now.text)
+    if rebased.conflicts:
+        shown = "\n".join(line for each in rebased.conflicts for line in _shown(each))
+        raise EditConflict(
+            f"Nothing was written: {path} was changed since it was read, in the same lines as the "
+            f"edit. Ask for the edit again.\n{shown}"
+        )
+    hunks = rebased.hunks
+    written = Written(
+        str(path),
+        sum(len(hunk.new) for hunk in hunks),
+        sum(len(hunk.old) for hunk in hunks),
+        rebased=now.text != base.text,
+    )
+    return Change(path, now.version, now.encode(apply(now.text, hunks))), written
+
+
+def _shown(conflict: Conflict) -> Iterator[str]:
+    for who, hunks in (("the edit", [conflict.hunk]), ("on disk", conflict.theirs)):
+        for hunk in hunks:
+            yield f"@@ line {hunk.start + 1}, {who} @@"
+            yield from (f"-{line.rstrip()}" for line in hunk.old)
+            yield from (f"+{line.rstrip()}" for line in hunk.new)

@@ -1,0 +1,268 @@
+"""From a file and an instruction to an edit: ask, read the answer, and ask again if need be.
+
+One ``Asker`` holds one conversation. What the server has read already is not sent again: as long as
+a request begins with what was said before, only its end goes over the wire.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from vivace.cli.dialogue import Dialogue
+from vivace.cli.editing.targets import Target
+from vivace.cli.editing.terminal import on_interrupt
+from vivace.cli.editing.view import View
+from vivace.client.connection import ClientError, Connection, Figures
+from vivace.edits.attempt import (
+    Attempt,
+    Outcome,
+    Plan,
+    Task,
+    accepted,
+    plan,
+    plan_delegate,
+    redirected,
+    retry,
+)
+from vivace.edits.checks import Problem
+from vivace.edits.context import Context
+from vivace.protocol.items import Message
+from vivace.workspace.formatting import formatting_for
+from vivace.workspace.instructions import instructions_for
+from vivace.workspace.paths import Workspace
+
+__all__ = ["Asker", "Made", "Sampling"]
+
+_ROOM = 512
+"""Tokens that an answer may have beside the code it repeats."""
+_NO_MODEL = "no model needed"
+_LONGEST = 24_000
+"""Characters; a conversation that is longer makes way for a new look at the file."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    temperature: float = 0.0
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Made:
+    """An edit, good or not, and how it came about."""
+
+    target: Target
+    plan: Plan
+    outcome: Outcome
+    model: str
+    tier: str | None
+    seconds: float
+    tokens: int
+    retries: int = 0
+
+
+@dataclass
+class _Chain:
+    """What the server remembers of this connection."""
+
+    items: tuple[Message, ...] = ()
+    response_id: str = ""
+
+
+@dataclass
+class Asker:
+    connection: Connection
+    view: View
+    workspace: Workspace
+    model: str
+    """Empty: the server's own choice."""
+    deep: str | None = None
+    sketch: str | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    patient: bool = True
+    """Whether a bad answer is asked for again."""
+    _context: Context = field(default_factory=Context)
+    _chain: _Chain = field(default_factory=_Chain)
+
+    async def edit(self, target: Target, instruction: str) -> Made | None:
+        """The edit; None when the person stopped it."""
+        began = time.perf_counter()
+        task = Task(str(target.path), target.text, instruction, target.selection)
+        made = await self._try(target, self._plan(target, task, self.model), self.model)
+        others = [self.model, self.deep] if self.patient else []
+        for model in others:
+            if made is None or made.outcome.good or model is None:
+                break
+            made = await self._try_again(made, model)
+        return made and replace(made, seconds=time.perf_counter() - began)
+
+    async def _try_again(self, bad: Made, model: str) -> Made | None:
+        """First with the reason, then from another model, which begins afresh."""
+        target, why = bad.target, bad.outcome.problems[0].person
+        if bad.retries:
+            self.view.withdrawn(f"{why}\nAsking {model}.")
+            asked = self._plan(target, bad.plan.task, model)
+        else:
+            self.view.withdrawn(f"{why}\nAsking again with the reason.")
+            asked = retry(bad.plan, bad.outcome)
+        made = await self._try(target, asked, model)
+        return made and replace(made, tokens=bad.tokens + made.tokens, retries=bad.retries + 1)
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def _plan(self, target: Target, task: Task, model: str) -> Plan:
+        context = self._told(target)
+        if self.sketch is not None:
+            return plan_delegate(task, self.sketch, context, model)
+        return plan(task, context, model)
+
+    def _told(self, target: Target) -> Context:
+        """What is told before the request: it only grows, so that it is read only once."""
+        if _length(self._context.past) > _LONGEST:
+            self._context = Context()
+        rules = instructions_for(self.workspace, target.path)
+        return msgspec.structs.replace(
+            self._context,
+            instructions="\n\n".join(each.text for each in rules),
+            formatter=formatting_for(self.workspace, target.path),
+        )
+
+    async def _try(self, target: Target, asked: Plan, model: str) -> Made | None:
+        if asked.known is not None:
+            return self._without_model(target, asked, asked.known)
+        self.view.begin(asked, model)
+        reader = _Reader(asked, self.view)
+        try:
+            stopped = await self._answer(reader, asked, model)
+        except ClientError as error:
+            if error.code != "previous_response_not_found" or not self._chain.response_id:
+                raise
+            self._chain = _Chain()
+            stopped = await self._answer(reader, asked, model)
+        if stopped:
+            self._chain = _Chain()
+            return None
+        response = self.connection.response or {}
+        outcome = reader.finish(cut_off=_cut_off(response))
+        self._remember(reader.plan, outcome, str(response.get("id", "")))
+        figures = self.connection.figures
+        name = str(response.get("model") or model)
+        self.view.finish(outcome.hunks, _summary(name, figures))
+        return Made(
+            target=target,
+            plan=reader.plan,
+            outcome=outcome,
+            model=name,
+            tier=_tier(response),
+            seconds=time.perf_counter() - figures.started,
+            tokens=figures.tokens,
+        )
+
+    def _without_model(self, target: Target, asked: Plan, answer: str) -> Made:
+        """An edit that follows from the code alone, such as a rename."""
+        began = time.perf_counter()
+        self.view.begin(asked, _NO_MODEL)
+        reader = _Reader(asked, self.view)
+        reader.show(answer)
+        outcome = reader.finish(cut_off=False)
+        seconds = time.perf_counter() - began
+        self.view.finish(outcome.hunks, f"{_NO_MODEL} · {seconds:.1f} s")
+        return Made(target, asked, outcome, _NO_MODEL, None, seconds, tokens=0)
+
+    async def _answer(self, reader: _Reader, asked: Plan, model: str) -> bool:
+        """Whether the person stopped it."""
+        dialogue = Dialogue(self.connection, reader, typing=self.view.live)
+        # Where nobody watches, Ctrl-C ends the program, and with it the connection.
+        stopping = on_interrupt(dialogue.stop) if self.view.live else contextlib.nullcontext()
+        with stopping:
+            async with self.view.ticking():
+                await dialogue.answer(**self._body(asked, model))
+        return dialogue.stopped
+
+    def _body(self, asked: Plan, model: str) -> dict[str, Any]:
+        known = self._chain.items
+        chained = bool(self._chain.response_id) and asked.items[: len(known)] == known
+        new = asked.items[len(known) :] if chained else asked.items
+        body: dict[str, Any] = {
+            "input": [{"role": item.role, "content": item.content} for item in new],
+            "store": False,
+            "temperature": self.sampling.temperature,
+            "max_output_tokens": _ROOM + len(asked.prediction) // 2,
+            "prediction": {"type": "content", "content": asked.prediction},
+        }
+        if model:
+            body["model"] = model
+        if self.sampling.seed is not None:
+            body["seed"] = self.sampling.seed
+        if chained:
+            body["previous_response_id"] = self._chain.response_id
+        return body
+
+    def _remember(self, asked: Plan, outcome: Outcome, response_id: str) -> None:
+        """What the person does not take of it, they will have changed since."""
+        self._context = accepted(self._context, asked, outcome)
+        self._chain = _Chain((asked.items[0], *self._context.past), response_id)
+
+
+class _Reader:
+    """Reads the answer to a plan, shows it, and makes a new plan when the person redirects it."""
+
+    def __init__(self, asked: Plan, view: View) -> None:
+        self.plan = asked
+        self._view = view
+        self._attempt = Attempt(asked)
+        self._said: list[str] = []
+
+    def show(self, text: str) -> None:
+        self._said.append(text)
+        self._view.progress(text, self._attempt.feed(text))
+
+    def pause(self) -> None:
+        self._view.pause()
+
+    def turned(self, line: str) -> str:
+        self.plan = redirected(self.plan, "".join(self._said), line)
+        self._attempt, self._said = Attempt(self.plan), []
+        self._view.turned(line)
+        return str(self.plan.items[-1].content)
+
+    def finish(self, *, cut_off: bool) -> Outcome:
+        outcome = self._attempt.finish()
+        if not cut_off:
+            return outcome
+        said = Problem(
+            "cut_off",
+            "The answer was cut off: it grew far longer than the code.",
+            "Your answer was too long and was cut off. Answer with the code alone.",
+        )
+        return msgspec.structs.replace(outcome, problems=(said, *outcome.problems))
+
+
+def _cut_off(response: dict[str, Any]) -> bool:
+    return (response.get("incomplete_details") or {}).get("reason") == "max_output_tokens"
+
+
+def _tier(response: dict[str, Any]) -> str | None:
+    routed = (response.get("routing") or {}).get("tier")
+    return routed or next(
+        (each for each in ("fast", "deep") if each == response.get("model")), None
+    )
+
+
+def _summary(model: str, figures: Figures) -> str:
+    parts = [model, f"{figures.tokens} tokens"]
+    if figures.first_token is not None:
+        parts.append(f"first after {figures.first_token:.2f} s")
+    if figures.tokens_per_second is not None:
+        parts.append(f"{figures.tokens_per_second:.0f} tokens/s")
+    parts.append(f"{time.perf_counter() - figures.started:.1f} s")
+    return " · ".join(parts)
+
+
+def _length(items: Sequence[Message]) -> int:
+    return sum(len(str(item.content)) for item in items)

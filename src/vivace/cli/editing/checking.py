@@ -1,0 +1,52 @@
+"""The person's own check of an edit: a command, run in the work tree."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Checked", "run_check"]
+
+_TAIL = 4096
+"""Bytes of a failing check that the model gets to see: the end is where the reason stands."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    command: str
+    status: int
+    tail: str
+
+    @property
+    def passed(self) -> bool:
+        return self.status == 0
+
+
+async def run_check(command: str, folder: Path, show: Callable[[bytes], None]) -> Checked:
+    """Run it in a shell; what it says is shown as it comes. Cancelled, it and its children end."""
+    process = await asyncio.create_subprocess_shell(
+        command,
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    tail = b""
+    try:
+        while piece := await process.stdout.read(65536):
+            show(piece)
+            tail = (tail + piece)[-_TAIL:]
+        status = await process.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
+    return Checked(command, status, tail.decode(errors="replace"))

@@ -1,0 +1,74 @@
+"""Which hunks the person wants: one question each, as ``git add -p`` asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import click
+
+from vivace.cli.editing.applying import Accepted
+from vivace.cli.editing.diff import GrowingDiff, coloured, grouped, visible
+from vivace.cli.editing.targets import Target
+from vivace.edits.hunk import Hunk
+
+__all__ = ["Ask", "agreed", "review"]
+
+Ask = Callable[[str], Awaitable[str | None]]
+"""A question to the person; None when they are gone."""
+
+_HELP = """\
+y - apply this change
+n - leave it out
+a - apply it and all that follow in this file
+d - leave out it and all that follow in this file
+q - leave out it and all that follow
+? - this help"""
+
+
+async def review(edits: Sequence[tuple[Target, Sequence[Hunk]]], ask: Ask) -> list[Accepted]:
+    """What is accepted of each file."""
+    total = sum(len(grouped(hunks)) for _, hunks in edits)
+    number = 0
+    done = False
+    accepted: list[Accepted] = []
+    for target, hunks in edits:
+        kept: list[Hunk] = []
+        answer = ""
+        for group in grouped(hunks):
+            number += 1
+            if not done and answer not in ("a", "d"):
+                if total > 1:  # one alone has just been shown
+                    _show(target, group)
+                answer = await _answer(ask, f"({number}/{total}) Apply this change [y,n,a,d,q,?]? ")
+                done = answer == "q"
+            if not done and answer in ("y", "a"):
+                kept += group
+        accepted.append(Accepted(target, tuple(kept)))
+    return accepted
+
+
+async def agreed(ask: Ask, question: str) -> bool:
+    """Whether the person says yes; anything else is no."""
+    answer = await ask(click.style(f"{question} [y,N] ", bold=True))
+    return (answer or "").lower() in ("y", "yes")
+
+
+async def _answer(ask: Ask, question: str) -> str:
+    while True:
+        said = await ask(click.style(question, bold=True, fg="blue"))
+        if said is None:
+            return "q"
+        answer = said[:1].lower()
+        if answer and answer in "ynadq":
+            return answer
+        click.echo(_HELP)
+
+
+def _show(target: Target, group: Sequence[Hunk]) -> None:
+    click.secho(visible(str(target.path)), bold=True)
+    diff = GrowingDiff(target.text)
+    for hunk in group:
+        for line in diff.add(hunk):
+            click.echo(coloured(line))
+    for line in diff.end():
+        click.echo(coloured(line))

@@ -1,0 +1,71 @@
+"""The files a person names on the command line, and which of their lines are meant."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from vivace.edits.hunk import lines_of
+from vivace.edits.region import Selection
+from vivace.workspace.document import Document, read
+from vivace.workspace.errors import PathRefused, WorkspaceError
+from vivace.workspace.ignore import why_not_read
+from vivace.workspace.paths import SafePath, Workspace
+
+__all__ = ["Target", "names_a_file", "open_target", "split_lines", "workspace_of"]
+
+_LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file that is to be edited, as it was read."""
+
+    document: Document
+    selection: Selection | None = None
+
+    @property
+    def path(self) -> SafePath:
+        return self.document.path
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+
+def split_lines(given: str) -> tuple[str, Selection | None]:
+    """``PATH:LINE-LINE`` in its parts; a file whose name looks like that is meant as it is."""
+    found = _LINES.fullmatch(given)
+    if found is None or os.path.lexists(Path(given).expanduser()):
+        return given, None
+    first = int(found["first"])
+    return found["path"], (first - 1, int(found["last"] or first))
+
+
+def names_a_file(given: str) -> bool:
+    """Whether a word is the name of a file that is there, rather than an instruction."""
+    try:
+        return Path(split_lines(given)[0]).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, nobody's home
+        return False
+
+
+def workspace_of(given: str) -> Workspace:
+    return Workspace.around(Path(split_lines(given)[0]).expanduser())
+
+
+def open_target(workspace: Workspace, given: str) -> Target:
+    """Read a file for an edit; refuses what no model may see, before anything is sent."""
+    name, selection = split_lines(given)
+    path = workspace.named(name)
+    if not os.path.lexists(path.absolute):
+        raise PathRefused(f"There is no file {name}. If it is to be a new one, make it first.")
+    document = read(path)
+    if (why := why_not_read(path, document.data)) is not None:
+        raise WorkspaceError(f"{why} So no model can edit it.")
+    count = len(lines_of(document.text))
+    if selection is not None and not 0 <= selection[0] < selection[1] <= max(1, count):
+        raise PathRefused(f"{given} is no part of the file: {path} has the lines 1 to {count}.")
+    return Target(document, selection)

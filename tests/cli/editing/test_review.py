@@ -1,0 +1,67 @@
+"""Which hunks are left after a person was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from vivace.cli.editing.review import agreed, review
+from vivace.cli.editing.targets import Target, open_target
+from vivace.edits.hunk import Hunk
+from vivace.workspace.paths import Workspace
+
+HUNKS = [Hunk(at, (f"{at}\n",), (f"new {at}\n",)) for at in (1, 2, 20, 40)]
+"""Three changes: the first two hunks stand together."""
+
+
+@pytest.fixture
+def targets(tmp_path: Path) -> list[Target]:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("".join(f"{number}\n" for number in range(50)))
+    return [open_target(Workspace(tmp_path), str(tmp_path / name)) for name in ("a.py", "b.py")]
+
+
+class Person:
+    def __init__(self, *answers: str | None) -> None:
+        self.answers = list(answers)
+
+    async def __call__(self, question: str) -> str | None:
+        return self.answers.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "first", "second"),
+    [
+        ("yyyyyy", [0, 1, 2, 3], [0, 1, 2, 3]),
+        ("nynyny", [2], [0, 1, 3]),
+        ("aa", [0, 1, 2, 3], [0, 1, 2, 3]),
+        ("yda", [0, 1], [0, 1, 2, 3]),
+        ("yyyq", [0, 1, 2, 3], []),
+        ("q", [], []),
+        ("?x y?yyyyy", [0, 1, 2, 3], [0, 1, 2, 3]),
+    ],
+)
+def test_answers_decide(
+    targets: list[Target], answers: str, first: list[int], second: list[int]
+) -> None:
+    person = Person(*answers)
+    accepted = asyncio.run(review([(target, HUNKS) for target in targets], person))
+    assert [list(each.hunks) for each in accepted] == [
+        [HUNKS[at] for at in first],
+        [HUNKS[at] for at in second],
+    ]
+    assert not person.answers
+
+
+def test_who_leaves_takes_nothing_more(targets: list[Target]) -> None:
+    accepted = asyncio.run(review([(targets[0], HUNKS)], Person("Y", None)))
+    assert list(accepted[0].hunks) == HUNKS[:2]
+
+
+@pytest.mark.parametrize(
+    ("answer", "yes"), [("y", True), ("YES", True), ("", False), ("n", False), (None, False)]
+)
+def test_only_yes_is_yes(answer: str | None, yes: bool) -> None:
+    assert asyncio.run(agreed(Person(answer), "Sure?")) is yes

@@ -1,0 +1,161 @@
+"""The connection to an endpoint without a WebSocket does what it does with one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.support.plain_endpoint import PlainEndpoint
+from tests.support.server import RunningGateway
+from tests.support.waiting import eventually
+from vivace.client.connection import ClientError, Connection, open_connection
+from vivace.client.http import http_wire
+from vivace.engines.scripted import Fail, Reply, Say
+
+
+def words(body: dict[str, Any]) -> list[str]:
+    """Says again what was said to it last."""
+    last = body["input"][-1]["content"]
+    return [f"{word} " for word in ("You", "said:", *last.split())]
+
+
+async def text_of(connection: Connection, **body: Any) -> str:
+    return "".join([text async for text in connection.turn(**body)])
+
+
+def test_an_endpoint_without_a_websocket_is_spoken_to_over_http() -> None:
+    async def asked(url: str) -> tuple[str, int]:
+        async with open_connection(url) as connection:
+            return await text_of(connection, input="Hello there"), connection.figures.tokens
+
+    with PlainEndpoint(words) as endpoint:
+        assert asyncio.run(asked(endpoint.url)) == ("You said: Hello there ", 4)
+
+
+def test_fields_that_it_does_not_know_are_left_out_and_not_sent_again() -> None:
+    extra = {"prediction": {"type": "content", "content": "x"}, "temperature": 0.0}
+
+    async def twice(url: str) -> None:
+        async with open_connection(url) as connection:
+            for _ in range(2):
+                assert await text_of(connection, input="Hello", **extra)
+
+    with PlainEndpoint(words) as endpoint:
+        asyncio.run(twice(endpoint.url))
+        assert sorted(endpoint.refused) == ["prediction", "temperature"]
+        assert len(endpoint.bodies) == 2
+
+
+def test_a_refusal_for_another_reason_is_one() -> None:
+    async def asked(url: str) -> None:
+        async with open_connection(url) as connection:
+            await text_of(connection, input="Hello", wisdom=1, prediction={"content": "x"})
+
+    with PlainEndpoint(words) as endpoint, pytest.raises(ClientError, match="wisdom"):
+        asyncio.run(asked(endpoint.url))
+
+
+def test_an_answer_can_be_gone_on_from_without_the_endpoint_remembering_it() -> None:
+    async def two(url: str) -> None:
+        async with open_connection(url) as connection:
+            await text_of(connection, input="One")
+            assert connection.response is not None
+            before = connection.response["id"]
+            await text_of(connection, input="Two", previous_response_id=before)
+
+    with PlainEndpoint(words) as endpoint:
+        asyncio.run(two(endpoint.url))
+        second = endpoint.bodies[1]
+    assert "previous_response_id" not in second
+    assert [(each["role"], each["content"]) for each in second["input"]] == [
+        ("user", "One"),
+        ("assistant", "You said: One "),
+        ("user", "Two"),
+    ]
+
+
+def test_a_steer_breaks_the_answer_off_and_asks_again() -> None:
+    async def steered(endpoint: PlainEndpoint) -> tuple[str, int]:
+        endpoint.go_on.clear()
+        async with open_connection(endpoint.url) as connection:
+            said: list[str] = []
+            async for text in connection.turn(input="One two three four"):
+                said.append(text)
+                if text == "said: " and not endpoint.go_on.is_set():
+                    await connection.steer("Five")
+                    endpoint.go_on.set()
+            return "".join(said), connection.redirects
+
+    with PlainEndpoint(words) as endpoint:
+        said, redirects = asyncio.run(steered(endpoint))
+        assert said.endswith("You said: Five ")
+        assert "four" not in said
+        assert redirects == 1
+        assert endpoint.bodies[1]["input"][-1]["content"] == "Five"
+
+
+def test_a_steer_that_comes_too_late_is_the_next_thing_said() -> None:
+    async def late(url: str) -> str:
+        async with open_connection(url) as connection:
+            said = ""
+            async for text in connection.turn(input="One"):
+                said += text
+                if text == "One ":
+                    await asyncio.sleep(0.2)
+                    await connection.steer("Two")
+            return said
+
+    with PlainEndpoint(words) as endpoint:
+        assert asyncio.run(late(endpoint.url)) == "You said: One You said: Two "
+
+
+def test_an_interrupt_ends_the_turn_and_the_next_one_is_unharmed() -> None:
+    async def interrupted(endpoint: PlainEndpoint) -> str:
+        endpoint.go_on.clear()
+        async with open_connection(endpoint.url) as connection:
+            async for _ in connection.turn(input="One two three"):
+                await connection.interrupt()
+            endpoint.go_on.set()
+            return await text_of(connection, input="Two")
+
+    with PlainEndpoint(words) as endpoint:
+        assert asyncio.run(interrupted(endpoint)) == "You said: Two "
+
+
+def test_an_address_without_the_api_is_said() -> None:
+    async def asked(url: str) -> None:
+        async with open_connection(url) as connection:
+            await text_of(connection, input="Hello")
+
+    with PlainEndpoint(words) as endpoint, pytest.raises(ClientError, match="no Responses API"):
+        asyncio.run(asked(endpoint.url.replace("/v1", "/v2")))
+
+
+# -- our own gateway, over HTTP -------------------------------------------------------------------
+
+
+def test_the_gateway_is_understood_over_http(gateway: RunningGateway) -> None:
+    gateway.engine.play(
+        [
+            Reply(when="Fail", then=(Say("So far"), Fail("Unwell."))),
+            Reply(when="On", then=(Say("on ", times=100_000),)),
+            Reply(then=(Say("Hello."),)),
+        ]
+    )
+
+    async def asked() -> None:
+        connection = Connection(wire := http_wire(gateway.url, gateway.url, None))
+        assert await text_of(connection, input="Hello") == "Hello."
+        with pytest.raises(ClientError, match="Unwell"):
+            await text_of(connection, input="Fail")
+        with pytest.raises(ClientError) as refused:
+            await text_of(connection, input="Hello", model="none")
+        assert refused.value.code == "model_not_found"
+        async for _ in connection.turn(input="On and on"):
+            await connection.interrupt()
+        await wire.close()
+
+    asyncio.run(asked())
+    eventually(lambda: gateway.engine.running() == 0)

@@ -1,0 +1,33 @@
+"""The models a server says it has."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.http import key, keys
+from tests.support.plain_endpoint import PlainEndpoint
+from tests.support.server import MODEL, RunningGateway, configuration
+from vivace.client.models import served_models
+
+
+def test_the_default_model_comes_first(gateway: RunningGateway) -> None:
+    assert asyncio.run(served_models(gateway.url)) == [MODEL]
+    assert asyncio.run(served_models(gateway.url.removesuffix("/v1"))) == [MODEL]
+
+
+def test_a_key_is_shown_where_one_is_wanted() -> None:
+    with RunningGateway(config=configuration(keys=keys("alice"))) as gateway:
+        assert asyncio.run(served_models(gateway.url, key("alice"))) == [MODEL]
+        assert asyncio.run(served_models(gateway.url)) == []
+
+
+def test_a_server_that_does_not_tell_has_none() -> None:
+    with PlainEndpoint(lambda _: []) as endpoint:
+        assert asyncio.run(served_models(endpoint.url)) == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "nonsense", "ftp://x/v1", "http://x:y/"])
+def test_no_server_has_none(url: str) -> None:
+    assert asyncio.run(served_models(url)) == []
