@@ -25,11 +25,11 @@ def vllm_python() -> Path:
     return Path(os.environ.get("VIVACE_VLLM_PYTHON", f"{folder}/bin/python"))
 
 
-def vllm_model() -> Path:
-    """The test model in the form vLLM loads, beside the file it was made from."""
-    folder = _path("models", "qwen2.5-coder-0.5b").with_name("qwen2.5-coder-0.5b-hf")
+def vllm_model(name: str = "qwen2.5-coder-0.5b") -> Path:
+    """A model in the form vLLM loads, beside the file it was made from."""
+    folder = _path("models", name).with_name(f"{name}-hf")
     if not folder.exists():
-        sys.exit("This benchmark needs the model for vLLM; run: scripts/install-vllm")
+        sys.exit(f"This benchmark needs the model for vLLM; run: scripts/install-vllm {name}")
     return folder
 
 

@@ -66,6 +66,10 @@ class Ways:
                     file.write(json.dumps({"key": key, "answers": self._known[key]}) + "\n")
         return self._known[key]
 
+    def due(self, key: str, way: str, number: int, every: int) -> bool:
+        """Whether it is this edit's turn, or its answer is there already."""
+        return f"{key}/{way}" in self._known or bool(every and number % every == 0)
+
     def one(self, key: str, way: str, **request: Any) -> Sample:
         return self.ask(key, way, request)[0]
 
@@ -154,6 +158,8 @@ def replay(report: Report, ways: Ways, edits: list[dict[str, str]], options: Any
         key = f"replay/{edit['commit'][:10]}/{edit['path']}"
         row: Sample = {**edit}
         for way in turns(number, ["plain", "edits", "ngram"]):
+            if way == "ngram" and not ways.due(key, way, number, options.ngram_every):
+                continue
             if way == "plain":
                 timed = [
                     ways.one(f"{key}/{place}", way, **request, start=place, tokens=PLAIN_TOKENS)
@@ -165,9 +171,9 @@ def replay(report: Report, ways: Ways, edits: list[dict[str, str]], options: Any
                 row["first"] = timed[0]["first"]
             else:
                 row[way] = ways.one(key, way, **request, old=old if way == "edits" else None)
-        if number % options.oracle_every == 0:
+        if ways.due(f"{key}/oracle", "edits", number, options.oracle_every):
             row["oracle"] = ways.one(f"{key}/oracle", "edits", **request, old=old, oracle=True)
-        if options.suffix_every and number % options.suffix_every == 0:
+        if ways.due(key, "suffix", number, options.suffix_every):
             row["suffix"] = ways.one(key, "suffix", **request)
         rows.append(row)
         print(f"\r  {number + 1} of {len(edits)} edits", end="", file=sys.stderr, flush=True)
@@ -213,14 +219,20 @@ def tell_replay(report: Report, rows: list[Sample]) -> None:
     middle, low = statistics.median(gains), percentile(gains, 0.1)
     report.goal("at least 15 times plain (median)", met=middle >= 15, measured=f"{middle:.1f}")
     report.goal("at least 5 times plain (p10)", met=low >= 5, measured=f"{low:.1f}")
-    theirs = [speed(row["edits"]) / speed(row["ngram"]) for row in rows]
-    middle, low = statistics.median(theirs), percentile(theirs, 0.1)
-    report.goal("at least 1.15 of n-gram (median)", met=middle >= 1.15, measured=f"{middle:.2f}")
-    report.goal("at least 1.00 of n-gram (p10)", met=low >= 1, measured=f"{low:.2f}")
+    theirs = [speed(row["edits"]) / speed(row["ngram"]) for row in rows if "ngram" in row]
+    middle, low, number = statistics.median(theirs), percentile(theirs, 0.1), len(theirs)
+    report.goal(
+        "at least 1.15 of n-gram (median)",
+        met=middle >= 1.15,
+        measured=f"{middle:.2f} (n={number})",
+    )
+    report.goal("at least 1.00 of n-gram (p10)", met=low >= 1, measured=f"{low:.2f} (n={number})")
     known = [speed(row["edits"]) / speed(row["oracle"]) for row in rows if "oracle" in row]
     middle = statistics.median(known)
     report.goal(
-        "at least 85% of the copy oracle (median)", met=middle >= 0.85, measured=f"{middle:.0%}"
+        "at least 85% of the copy oracle (median)",
+        met=middle >= 0.85,
+        measured=f"{middle:.0%} (n={len(known)})",
     )
     ours = [row["edits"] for row in rows]
     verified_all = sum(each["drafted"] + each["steps"] for each in ours)
@@ -407,7 +419,8 @@ def main() -> None:
         parts=("replay,natural,nothing,crowd,same,exact", "which of them"),
         data=(str(ROOT.parent / "shared/data/commit-edits.jsonl.gz"), "commits to replay"),
         edits=(100, "how many commits are replayed"),
-        oracle_every=(2, "the oracle replays each so many-th edit"),
+        ngram_every=(1, "vLLM's n-gram replays each so many-th edit"),
+        oracle_every=(2, "the oracle, likewise"),
         suffix_every=(5, "vLLM's suffix decoding, likewise; 0 leaves it out"),
         natural=(10, "how many edits the model answers itself"),
         natural_tokens=(200, "how long those answers may be"),

@@ -63,7 +63,9 @@ def _missing() -> str:
 needs_vllm = pytest.mark.skipif(bool(_missing()), reason=_missing())
 
 
-def new_engine(speculation: Literal["edits"] | None = None, **arguments: Any) -> VllmEngine:
+def new_engine(
+    speculation: Literal["edits", "exact"] | None = None, **arguments: Any
+) -> VllmEngine:
     model = models.find("qwen2.5-coder-0.5b")
     assert model is not None
     return VllmEngine(
