@@ -110,6 +110,10 @@ class VllmEngine:
         self._engine = await asyncio.to_thread(self._load)
         self._defaults = self._engine.model_config.get_diff_sampling_param()
         self._defaults.pop("max_tokens", None)
+        if self._speculation is not None and self._defaults.pop("min_p", None):
+            log.warning(
+                "%s: vLLM takes no min_p beside drafts; the model's own is left out", self.name
+            )
         template = _HubTemplate(self._engine.renderer.tokenizer)
         growth = classify(template)
         if growth != "append_only":
