@@ -12,7 +12,17 @@ from vivace.edits import attempt
 from vivace.edits.context import Context
 from vivace.protocol.items import Message
 
-__all__ = ["Tried", "changed_lines", "plain", "plain_prompt", "room", "vivace", "whole_file"]
+__all__ = [
+    "TRIES",
+    "Tried",
+    "changed_lines",
+    "plain",
+    "plain_prompt",
+    "plan_for",
+    "room",
+    "vivace",
+    "whole_file",
+]
 
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FENCES = {"python": "python", "typescript": "typescript", "c": "c", "c++": "cpp"}
@@ -48,9 +58,7 @@ def plain_prompt(task: Task) -> str:
 
 def vivace(endpoint: Endpoint, task: Task) -> Tried:
     """The edit core as ``vivace edit`` runs it on one tier: a try, its checks, and one more try."""
-    selection = None if task.selection is None else (task.selection[0] - 1, task.selection[1])
-    asked = attempt.Task(task.path, task.text, task.instruction, selection)
-    plan = attempt.plan(asked, Context(), endpoint.model)
+    plan = plan_for(task, task.text, endpoint.model)
     replies: list[Reply] = []
     for _ in range(TRIES):
         trying = attempt.Attempt(plan)
@@ -67,6 +75,12 @@ def vivace(endpoint: Endpoint, task: Task) -> Tried:
 
 
 TRIES = 2
+
+
+def plan_for(task: Task, text: str, model: str) -> attempt.Plan:
+    selection = None if task.selection is None else (task.selection[0] - 1, task.selection[1])
+    asked = attempt.Task(task.path, text, task.instruction, selection)
+    return attempt.plan(asked, Context(), model)
 
 
 def room(text: str) -> int:

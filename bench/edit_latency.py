@@ -3,6 +3,7 @@
 The same model on the same vLLM settings answers all three over a WebSocket; only the last has an
 engine that drafts. Applied means on the disk, through the journal that undo reads. The first hunk
 is the moment from which a change could be shown; a plain rewrite is given our parser for that.
+Edits that Vivace does without a model (renames) are left out.
 """
 
 from __future__ import annotations
@@ -18,21 +19,19 @@ from pathlib import Path
 
 import msgspec
 
-from bench._edit_arms import plain_prompt, room, whole_file
+from bench._edit_arms import TRIES, plain_prompt, plan_for, room, whole_file
 from bench._edit_engine import Endpoint, serving
 from bench._report import Report, percentile, ratio_of
 from bench._socket import Client
 from bench.edit_quality import chosen
 from bench.edit_tasks import Task
 from vivace.edits import attempt
-from vivace.edits.context import Context
 from vivace.edits.rewrite import Rewrite
 from vivace.protocol.items import Item, Message
 from vivace.workspace.document import read
 from vivace.workspace.journal import Change, Journal
 from vivace.workspace.paths import Workspace
 
-TRIES = 2
 ENDS = ("response.completed", "response.incomplete", "response.failed", "error")
 
 
@@ -110,9 +109,7 @@ async def plain(client: Client, model: str, task: Task, desk: Desk) -> Timing:
 
 async def ours(client: Client, model: str, task: Task, desk: Desk) -> Timing:
     entered = time.perf_counter()
-    selection = None if task.selection is None else (task.selection[0] - 1, task.selection[1])
-    asked = attempt.Task(task.path, desk.read(), task.instruction, selection)
-    plan = attempt.plan(asked, Context(), model)
+    plan = plan_for(task, desk.read(), model)
     first: tuple[float, int] | None = None
     tokens = 0
     share: float | None = None
@@ -200,6 +197,10 @@ def tell(report: Report, found: dict[str, list[Timing]]) -> None:
         )
 
 
+def needing_a_model(tasks: Sequence[Task], model: str) -> list[Task]:
+    return [task for task in tasks if plan_for(task, task.text, model).known is None]
+
+
 def took(timings: Sequence[Timing]) -> list[float]:
     return [each.applied for each in timings if each.applied is not None]
 
@@ -216,13 +217,15 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         tasks=(12, "how many tasks of edit-quality, evenly spread"),
     )
+    every = needing_a_model(chosen(0), options.model)
+    tasks = [every[number * len(every) // options.tasks] for number in range(options.tasks)]
     with contextlib.ExitStack() as stack:
         ports: dict[str, int] = {}
         slow = stack.enter_context(serving("vllm", options.model, drafts=False))
         fast = stack.enter_context(serving("vllm", options.model))
         ports["plain rewrite"] = ports["ours without drafts"] = port_of(slow)
         ports["ours with drafts"] = port_of(fast)
-        found = asyncio.run(measure(report, ports, chosen(options.tasks), options.model))
+        found = asyncio.run(measure(report, ports, tasks, options.model))
     tell(report, found)
     report.end()
 

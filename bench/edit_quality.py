@@ -1,7 +1,8 @@
 """How many small edits a small model gets right: Vivace's way against "rewrite this file".
 
 Both ways ask the same model over one Responses endpoint, greedily. A checker per task says whether
-the edited file does what was asked, and whether anything changed that may not.
+the edited file does what was asked, and whether anything changed that may not. Prompts and checks
+were tuned on some of the tasks; the others were written afterwards and are shown apart.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +21,7 @@ from typing import Any, Literal
 from bench._edit_arms import Tried, changed_lines, plain, vivace
 from bench._edit_engine import Endpoint, serving
 from bench._report import Report
-from bench.edit_tasks import TASKS, Task
+from bench.edit_tasks import HELD_OUT, TASKS, Task
 from bench.edit_tasks.running import missing_tools
 from vivace.protocol.items import Message
 
@@ -34,6 +37,7 @@ class Result:
     """One task done one way."""
 
     task: str
+    set: str
     language: str
     kind: str
     arm: str
@@ -49,8 +53,9 @@ class Result:
 
 def chosen(count: int) -> list[Task]:
     """So many tasks, evenly spread over all of them; 0 means all."""
-    count = min(count, len(TASKS)) or len(TASKS)
-    return [TASKS[number * len(TASKS) // count] for number in range(count)]
+    every = [*TASKS, *HELD_OUT]
+    count = min(count, len(every)) or len(every)
+    return [every[number * len(every) // count] for number in range(count)]
 
 
 def tried(arm: str, endpoint: Endpoint, task: Task) -> Result:
@@ -61,6 +66,7 @@ def tried(arm: str, endpoint: Endpoint, task: Task) -> Result:
     after = task.text if found.text is None else found.text
     return Result(
         task=task.id,
+        set="held out" if task in HELD_OUT else "tuned on",
         language=task.language,
         kind=task.kind,
         arm=arm,
@@ -113,9 +119,10 @@ def summed_up(report: Report, arm: str, results: Sequence[Result]) -> None:
     if sizes := size_ratios(results):
         report.say(f"{arm}: changed lines to the reference's", statistics.median(sizes))
     report.say(f"{arm}: tokens written", sum(result.tokens for result in results))
-    if silent := sum(not result.replies for result in results):
-        report.say(f"{arm}: done without asking the model (renames)", silent)
-    report.spread(f"{arm}: time per task", [result.seconds for result in results], "s")
+    if silent := [result for result in results if not result.replies]:
+        right = counts(silent)["right"]
+        text = f"{len(silent)}, of which {right} right"
+        report.say(f"{arm}: renames, done without asking the model", text)
 
 
 def size_ratios(results: Sequence[Result]) -> list[float]:
@@ -124,13 +131,15 @@ def size_ratios(results: Sequence[Result]) -> list[float]:
 
 
 def goals(report: Report, theirs: Sequence[Result], ours: Sequence[Result]) -> None:
-    plain, mine = counts(theirs), counts(ours)
+    mine = counts(ours)
     report.say("vivace: refused of all tasks", f"{mine['refused'] / len(ours):.0%}")
-    ratio = mine["right"] / max(1, plain["right"])
-    report.goal(
-        "at least twice as many right as the plain rewrite",
-        met=ratio >= 2,
-        measured=f"{mine['right']} against {plain['right']} of {len(ours)}: {ratio:.1f} times",
+    asked = {result.task for result in ours if result.replies}
+    twice_as_many(report, "", theirs, ours)
+    twice_as_many(
+        report,
+        " where the model is asked",
+        [result for result in theirs if result.task in asked],
+        [result for result in ours if result.task in asked],
     )
     report.goal("no applied edit with damage", met=not mine["damage"], measured=f"{mine['damage']}")
     size = statistics.median(size_ratios(ours) or [0])
@@ -138,6 +147,18 @@ def goals(report: Report, theirs: Sequence[Result], ours: Sequence[Result]) -> N
         "changed lines at most 1.2 of the reference's (median of the right ones)",
         met=size <= 1.2,
         measured=f"{size:.2f}",
+    )
+
+
+def twice_as_many(
+    report: Report, where: str, theirs: Sequence[Result], ours: Sequence[Result]
+) -> None:
+    plain, mine = counts(theirs)["right"], counts(ours)["right"]
+    ratio = mine / max(1, plain)
+    report.goal(
+        f"at least twice as many right as the plain rewrite{where}",
+        met=ratio >= 2,
+        measured=f"{mine} against {plain} of {len(ours)}: {ratio:.1f} times",
     )
 
 
@@ -150,20 +171,27 @@ def endpoint_of(options: Any) -> Iterator[Endpoint]:
         yield endpoint
 
 
-def ran(endpoint: Endpoint, tasks: Sequence[Task], arms: Sequence[str], out: str) -> list[Result]:
+def ran(
+    endpoint: Endpoint, tasks: Sequence[Task], arms: Sequence[str], options: Any
+) -> list[Result]:
     """Every task every way; each result is said and kept at once, as a run takes minutes."""
-    results: list[Result] = []
-    lines: list[str] = []
-    for task in tasks:
-        for arm in arms:
-            result = tried(arm, endpoint, task)
-            results.append(result)
+    one_speaks = threading.Lock()
+    if options.out:
+        Path(options.out).write_text("")
+
+    def done(job: tuple[Task, str]) -> Result:
+        task, arm = job
+        result = tried(arm, endpoint, task)
+        with one_speaks:
             head = f"    {arm:<8}{result.outcome:<9}{task.id:<40}{result.seconds:6.1f} s"
             print(f"{head}  {result.why[:80]}".rstrip(), flush=True)
-            lines.append(json.dumps(asdict(result)) + "\n")
-            if out:
-                Path(out).write_text("".join(lines), "utf-8")
-    return results
+            if options.out:
+                with Path(options.out).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(result)) + "\n")
+        return result
+
+    with ThreadPoolExecutor(options.at_once) as pool:
+        return list(pool.map(done, [(task, arm) for task in tasks for arm in arms]))
 
 
 def main() -> None:
@@ -175,6 +203,7 @@ def main() -> None:
         engine=("vllm", "vllm or llamacpp"),
         tasks=(0, "how many tasks, evenly spread; 0 for all"),
         arms=("plain,vivace", "which ways"),
+        at_once=(4, "how many tasks are done at once"),
         url=("", "an endpoint that runs already, instead of one of our own"),
         out=("", "a file for the result of each task, as JSON lines"),
     )
@@ -185,9 +214,9 @@ def main() -> None:
     started = time.perf_counter()
     with endpoint_of(options) as endpoint:
         endpoint.ask([Message(role="user", content="Hello")], "", 1)  # the first is slow
-        results = ran(endpoint, chosen(options.tasks), arms, options.out)
+        results = ran(endpoint, chosen(options.tasks), arms, options)
     found = {arm: [result for result in results if result.arm == arm] for arm in arms}
-    for by in ("language", "kind"):
+    for by in ("set", "language", "kind"):
         table(report, found, by)
     for arm in arms:
         summed_up(report, arm, found[arm])

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import pytest
-from bench.edit_tasks import TASKS, Task
+from bench.edit_tasks import HELD_OUT, TASKS, Task
 from bench.edit_tasks.running import javascript, missing_tools
 from bench.edit_tasks.source import Source
 from bench.edit_tasks.task import Replace
 
-every_task = pytest.mark.parametrize("task", TASKS, ids=[task.id for task in TASKS])
-one_of_each_file = pytest.mark.parametrize("task", {task.path: task for task in TASKS}.values())
+ALL = (*TASKS, *HELD_OUT)
+
+every_task = pytest.mark.parametrize("task", ALL, ids=[task.id for task in ALL])
+one_of_each_file = pytest.mark.parametrize("task", {task.path: task for task in ALL}.values())
 
 
 @every_task
@@ -62,12 +64,24 @@ def test_every_language_has_its_share() -> None:
     assert languages.count("c") + languages.count("c++") >= 18
 
 
+def test_the_held_out_tasks_are_a_smaller_set_of_the_same_kinds() -> None:
+    languages = [task.language for task in HELD_OUT]
+    assert languages.count("python") >= 15
+    assert languages.count("typescript") >= 11
+    assert languages.count("c") + languages.count("c++") >= 10
+    assert {task.kind for task in HELD_OUT} <= {task.kind for task in TASKS}
+
+
+def test_the_held_out_tasks_have_files_of_their_own() -> None:
+    assert not {task.path for task in HELD_OUT} & {task.path for task in TASKS}
+
+
 def test_ids_are_unique() -> None:
-    assert len({task.id for task in TASKS}) == len(TASKS)
+    assert len({task.id for task in ALL}) == len(ALL)
 
 
 def test_files_are_of_the_size_the_tasks_are_meant_for() -> None:
-    sizes = {task.path: len(task.source.lines) for task in TASKS}
+    sizes = {task.path: len(task.source.lines) for task in ALL}
     assert all(20 <= size <= 120 for size in sizes.values()), sizes
 
 

@@ -154,3 +154,16 @@ def test_the_methods_of_a_renamed_class_are_not_lost() -> None:
     assert codes(old, old.replace("Cart", "Basket"), "rename Cart to Basket") == set()
     gone = "class Basket:\n    def add(self):\n        pass\n"
     assert "lost" in codes(old, gone, "rename Cart to Basket")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.py", "def f(a):\n    return a\n", "def f(a):\n    sleep(a)\n"),
+        ("a.ts", "function f(a) {\n  return a;\n}\n", "function f(a) {\n  g(a);\n}\n"),
+        ("a.c", "int f(int a) {\n  return a;\n}\n", "int f(int a) {\n  g(a);\n}\n"),
+    ],
+)
+def test_a_function_does_not_stop_giving_back_what_it_gave(path: str, old: str, new: str) -> None:
+    assert "returns" in codes(old, new, "wait for a while", path)
+    assert "returns" not in codes(old, new, "return nothing", path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vivace.edits.names import bound_by, imports_for, unbound
+from vivace.edits.names import bound_by, imports_for, unbound, used_imports
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,14 @@ def test_names_with_one_home_are_imported_from_it() -> None:
         "from typing import Optional\n",
         "from pathlib import Path\n",
         "import json\n",
+    ]
+
+
+def test_imports_that_nothing_uses_are_left_out() -> None:
+    imports = (
+        "import os, sys\nimport re\nfrom __future__ import annotations\nfrom a import b as c\n"
+    )
+    assert used_imports(imports, "print(sys.argv, b)\n") == [
+        "import os, sys\n",
+        "from __future__ import annotations\n",
     ]

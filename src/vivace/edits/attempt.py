@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.edits import checks, constants, imports, renames
+from vivace.edits import checks, constants, headers, imports, renames
 from vivace.edits.blocks import Block, Blocks, hunks_for
 from vivace.edits.checks import Problem
 from vivace.edits.context import Context
@@ -25,8 +25,7 @@ from vivace.edits.formats import INSTRUCTIONS, SYSTEM, row_for
 from vivace.edits.hunk import Hunk, apply, lines_of, shifted
 from vivace.edits.languages import Language, language_of
 from vivace.edits.lines import dedented, margin_of
-from vivace.edits.names import bound_by, imports_for, unbound
-from vivace.edits.outline import outline
+from vivace.edits.names import bound_by, imports_for, unbound, used_imports
 from vivace.edits.region import Region, Selection, choose
 from vivace.edits.rewrite import Rewrite
 from vivace.edits.settle import about_comments, about_layout, keep_comments, settle
@@ -147,19 +146,15 @@ _AGAIN: dict[EditFormat, str] = {
 
 
 def _plan_region(task: Task, context: Context, region: Region, *, snapshot: bool) -> Plan:
-    language = language_of(task.path)
-    block = _block(_part(task.text, region), language)
-    parts = [f"File: {task.path}"]
-    if not snapshot and language and region.kind != "file":
-        around = outline(task.text, language, region).rstrip()
-        parts += [f"Elsewhere in the file, for your information:\n{around}"] if around else []
-    parts += [f"The code to change:\n{block}", f"The change: {task.instruction.strip()}"]
+    block = _block(_part(task.text, region), language_of(task.path))
+    change = task.instruction.strip()
+    asked = f"File: {task.path}\n\nThe code to change:\n{block}\n\nThe change: {change}"
     if snapshot:
         context = context.showing(task.path, task.text)
-        items = context.request(SYSTEM, "\n\n".join([*parts, INSTRUCTIONS["region"]]))
+        items = context.request(SYSTEM, f"{asked}\n\n{INSTRUCTIONS['region']}")
     else:
-        # A small model takes what was said before for what it is asked now.
-        items = replace(context, past=()).request(INSTRUCTIONS["region"], "\n\n".join(parts))
+        # A small model takes what it was told before, or is told beside, for what it is asked.
+        items = replace(context, past=()).request(INSTRUCTIONS["region"], asked)
     return Plan(task=task, region=region, format="region", items=items, prediction=block + "\n")
 
 
@@ -264,10 +259,13 @@ class _RegionReader:
         """Those that came with the answer, and those it forgot."""
         text, language = self._plan.task.text, self._plan.language
         assert language is not None
-        wanted = list(self._preamble.imports)
+        wanted, after = list(self._preamble.imports), apply(text, hunks)
         if language.name == "python":
-            missing = unbound(apply(text, hunks)) - unbound(text)
+            wanted = used_imports("".join(wanted), after)
+            missing = unbound(after) - unbound(text)
             wanted += imports_for(missing - bound_by("".join(wanted)))
+        elif language.name in ("c", "cpp"):
+            wanted = [*headers.used(wanted, after), *headers.forgotten(text, after)]
         return imports.added(text, wanted, language)
 
 

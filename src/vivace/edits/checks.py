@@ -18,7 +18,7 @@ from vivace.edits import renames
 from vivace.edits.constants import only_constants
 from vivace.edits.hunk import Hunk, apply, lines_of
 from vivace.edits.imports import only_imports
-from vivace.edits.languages import Language, errors_in, parse
+from vivace.edits.languages import Language, errors_in, parse, walk
 from vivace.edits.names import unbound
 from vivace.edits.region import Region, regions
 
@@ -48,6 +48,12 @@ _EVERYWHERE = re.compile(
     r"\b(everywhere|throughout|in the whole file|all (?:uses|usages|calls|occurrences))\b",
     re.IGNORECASE,
 )
+_GIVES_BACK = re.compile(
+    r"\b(return|yield|generator|rais|throw|print|stub|void|nothing|callback|property|in place|"
+    r"async|promise|await|lambda|arrow|expression)",
+    re.IGNORECASE,
+)
+"""What an instruction says that may rightly cost a function its return value."""
 _WORD = re.compile(r"\w+")
 _TELLING = re.compile(r"(?<=`)\w+(?=`)|\b(?:\d{2,}|\w+_\w+|[A-Z]{3,}|[a-z]+[A-Z]\w*)\b")
 """Words of an instruction that can only be taken from code."""
@@ -233,6 +239,35 @@ def _lost(edit: _Edit) -> Iterator[Problem]:
         )
 
 
+def _returns(edit: _Edit) -> Iterator[Problem]:
+    """A function that gave something back and gives nothing back any more."""
+    if edit.language is None or _GIVES_BACK.search(edit.instruction):
+        return
+    after = _returning(edit.after, edit.language)
+    for name, returning in _returning(edit.before, edit.language).items():
+        if returning and not after.get(name, True):
+            yield Problem(
+                "returns",
+                f"The edit would let `{name}` return nothing any more.",
+                f"`{name}` must still return what it returned.",
+            )
+
+
+def _returning(text: str, language: Language) -> dict[str, bool]:
+    """Which functions have a return statement with a value; those of one name count as one."""
+    rows = {
+        node.start_point.row
+        for node in walk(parse(text, language).root_node)
+        if node.type == "return_statement" and node.named_children
+    }
+    found: dict[str, bool] = {}
+    for each in regions(text, language):
+        if each.kind == "function":
+            returns = not rows.isdisjoint(range(each.start, each.end))
+            found[each.name] = found.get(each.name, False) or returns
+    return found
+
+
 def _unused(edit: _Edit) -> Iterator[Problem]:
     """A helper that was taken out of a function and is not called in its place."""
     if edit.language is None or not _EXTRACTS.search(edit.instruction):
@@ -315,6 +350,7 @@ _CHECKS: tuple[Callable[[_Edit], Iterator[Problem]], ...] = (
     _syntax,
     _unbound,
     _lost,
+    _returns,
     _unused,
     _twice,
     _vanished,

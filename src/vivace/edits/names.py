@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 import warnings
 from collections.abc import Iterable
 
-__all__ = ["bound_by", "imports_for", "unbound"]
+__all__ = ["bound_by", "imports_for", "unbound", "used_imports"]
 
 _IMPLICIT = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__spec__"}
 _HOMES = {
@@ -77,6 +78,20 @@ def _bound_by(node: ast.AST) -> Iterable[str]:
             # Handlers, patterns; and type parameters, whose nodes Python 3.11 does not have.
             other = getattr(node, "name", None)
             return (other,) if isinstance(other, str) else ()
+
+
+def used_imports(imports: str, text: str) -> list[str]:
+    """Those of the import statements that this text has a use for."""
+    words = set(re.findall(r"\w+", text))
+    kept: list[str] = []
+    for node in _nodes(imports):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        names = set(_bound_by(node))
+        if future or "*" in names or names & words:
+            kept.append(ast.unparse(node) + "\n")
+    return kept
 
 
 def imports_for(names: Iterable[str]) -> list[str]:
