@@ -58,6 +58,14 @@ class Edits:
 
         return self._runner.run(all_of())
 
+    def ask_both(self, greedy: str, sampled: str, tokens: int) -> tuple[Answer, Answer]:
+        async def both() -> tuple[Answer, Answer]:
+            return await asyncio.gather(
+                self._ask(greedy, None, tokens), self._ask(sampled, None, tokens, 0.3)
+            )
+
+        return self._runner.run(both())
+
     async def _ask(
         self, text: str, prediction: str | None, tokens: int, temperature: float = 0
     ) -> Answer:
@@ -122,6 +130,14 @@ def test_what_is_sampled_goes_without_drafts(edits: Edits) -> None:
     answer = edits.ask(ASK, tokens=24, temperature=0.3)
     assert answer.text.startswith("```python\ndef function_0(value):")
     assert answer.tokens.accepted == answer.tokens.rejected == 0
+
+
+def test_what_is_sampled_at_the_same_time_does_not_spoil_an_edit(edits: Edits) -> None:
+    """On CPU, vLLM would verify the drafts of a step with temperatures it never wrote."""
+    alone = edits.ask(ASK, tokens=80)
+    beside, sampled = edits.ask_both(ASK, "Count from one to forty.", 80)
+    assert beside.text == alone.text
+    assert "2" in sampled.text
 
 
 def test_at_one_width_drafts_do_not_change_a_letter() -> None:

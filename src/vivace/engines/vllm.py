@@ -165,15 +165,24 @@ class VllmEngine:
         try:
             from vivace.engines import vllm_edits
         except (ImportError, AttributeError) as error:
-            log.warning(
-                "%s: this vLLM takes no drafts from us (%s); it drafts from repetitions instead",
-                self.name,
-                error,
-            )
-            repeat = {"prompt_lookup_min": 3, "prompt_lookup_max": 5, "num_speculative_tokens": 16}
-            return {"speculative_config": {"method": "ngram", **repeat}}
+            return self._repetitions(error)
         self._drafts = True
         return vllm_edits.engine_arguments(self._speculation)
+
+    def _repetitions(self, why: Exception) -> dict[str, Any]:
+        """vLLM's own drafts, for one that takes none from us."""
+        from vllm.platforms import current_platform
+
+        if current_platform.is_cpu():  # where these spoil what is sampled, see vllm_edits.py
+            log.warning("%s: this vLLM takes no drafts from us (%s)", self.name, why)
+            return {}
+        log.warning(
+            "%s: this vLLM takes no drafts from us (%s); it drafts from repetitions instead",
+            self.name,
+            why,
+        )
+        repeat = {"prompt_lookup_min": 3, "prompt_lookup_max": 5, "num_speculative_tokens": 16}
+        return {"speculative_config": {"method": "ngram", **repeat}}
 
     async def _watch(self) -> None:
         """Start it again when its process dies, with growing pauses while that fails."""

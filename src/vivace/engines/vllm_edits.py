@@ -10,12 +10,21 @@ from __future__ import annotations
 import time
 from typing import Any, Literal
 
+from vllm.platforms import current_platform
 from vllm.v1.core.sched.scheduler import Scheduler
 
 from vivace.speculation.drafter import Drafter
 from vivace.speculation.pace import Pace
 
-__all__ = ["EXACT_WIDTH", "OLD", "WIDTH", "EditScheduler", "NullProposer", "engine_arguments"]
+__all__ = [
+    "EXACT_WIDTH",
+    "OLD",
+    "WIDTH",
+    "EditScheduler",
+    "NullProposer",
+    "engine_arguments",
+    "sampling_breaks_drafts",
+]
 
 OLD = "vivace_old"
 """Under this name a request carries the tokens that its answer will repeat."""
@@ -62,8 +71,12 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
         self._exact = bool(self.vllm_config.additional_config.get(_EXACT))
         self._pace = Pace()
         self._step_began = 0.0
+        self._only_greedy = sampling_breaks_drafts()
 
     def schedule(self, *arguments: Any, **more: Any) -> Any:
+        if self._only_greedy and not all(map(_greedy, self.requests.values())):
+            for request in self.running:
+                request.spec_token_ids = []
         output = super().schedule(*arguments, **more)
         self._step_began = time.perf_counter()
         return output
@@ -83,8 +96,9 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
             if (request := self.requests.get(name)) is not None
             and not request.is_finished()
             and not request.is_prefill_chunk
-            and _greedy(request)
         ]
+        if self._only_greedy:
+            writing = [request for request in writing if _greedy(request)]
         drafts = self._exact_drafts(writing) if self._exact else self._drafts(writing)
         for request, draft in zip(writing, drafts, strict=True):
             if draft:
@@ -131,7 +145,16 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
         return Drafter(old)
 
 
+def sampling_breaks_drafts() -> bool:
+    """Whether a step may hold drafts only if all of its requests are greedy.
+
+    vLLM 0.32 on CPU spreads the temperatures of a step over its drafts and drops the result
+    (``cpu_triton_utils``: ``_expand_kernel_impl`` fills a copy), so they are divided by whatever
+    stood in that memory. Its own ways to draft suffer the same.
+    """
+    return bool(current_platform.is_cpu())
+
+
 def _greedy(request: Any) -> bool:
-    """Only these are drafted: vLLM 0.32 on CPU writes nonsense when it samples beside drafts."""
     asked = request.sampling_params
     return asked is not None and asked.temperature < 1e-5
