@@ -76,6 +76,14 @@ def test_what_is_wrong_is_told(code: str, old: str, new: str) -> None:
     assert code in codes(OLD, OLD.replace(old, new) if old else OLD, "return zero at the end")
 
 
+def test_a_function_may_be_overloaded_but_not_defined_twice() -> None:
+    old = "class A {\n  // One.\n  int f() { return 1; }\n};\n"
+    other = old.replace("};\n", "  int f(int a) { return a; }\n};\n")
+    again = old.replace("};\n", "  int f() { return 2; }\n};\n")
+    assert codes(old, other, "add it for a number", "a.cpp") == set()
+    assert codes(old, again, "add it for a number", "a.cpp") == {"twice"}
+
+
 def test_a_property_and_its_setter_share_a_name_rightly() -> None:
     old = "class A:\n    @property\n    def x(self):\n        return 1\n"
     new = old + "\n    @x.setter\n    def x(self, value):\n        pass\n"

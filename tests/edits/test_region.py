@@ -106,7 +106,16 @@ int A::g() const {
 namespace n {
 int h() { return 3; }
 }
+const B& r() {
+  return b;
+}
+A::~A() {
+}
+bool operator<(A a, A b) {
+  return true;
+}
 """
+CPP_MORE = {"r": (11, 14), "A.~A": (14, 16), "operator<": (16, 19)}
 GO = """\
 package a
 
@@ -143,7 +152,7 @@ class A {
     [
         ("a.ts", TYPESCRIPT, {"f": (0, 4), "A": (5, 9), "A.m": (6, 8), "I": (9, 10)}),
         ("a.c", C, {"f": (0, 5), "p": (5, 8), "T": (8, 11)}),
-        ("a.cpp", CPP, {"A": (0, 4), "A.f": (2, 3), "A.g": (5, 8), "h": (9, 10)}),
+        ("a.cpp", CPP, {"A": (0, 4), "A.f": (2, 3), "A.g": (5, 8), "h": (9, 10)} | CPP_MORE),
         ("a.go", GO, {"F": (2, 6), "A": (7, 9)}),
         ("a.rs", RUST, {"A": (0, 2), "B": (3, 7), "B.f": (4, 6)}),
         ("A.java", JAVA, {"A": (0, 7), "A.f": (1, 6)}),
@@ -167,6 +176,9 @@ def test_definitions_are_found_in_every_language(
         ("give Store a __len__ method", "Store"),
         ("in `Store`, make `add` return the item", "Store.add"),
         ("rename the variable `text` to `line` in `parse_line`", "parse_line"),
+        ("load should take an encoding, as add does", "load"),
+        ("Store needs a new method `load` that reads them", "Store"),
+        ("add a docstring to the method `add` of Store", "Store.add"),
     ],
 )
 def test_the_definition_that_is_named_is_chosen(instruction: str, name: str) -> None:

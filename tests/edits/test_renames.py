@@ -38,6 +38,7 @@ def after(instruction: str, text: str = CACHE, path: str = "cache.py") -> str | 
     [
         ("Rename x to y.", Rename((("x", "y"),))),
         ("rename `x` to `y` everywhere", Rename((("x", "y"),))),
+        ("Rename x to y, including all the places where it is called.", Rename((("x", "y"),))),
         ("Rename the method `x` to `y` and update its callers.", Rename((("x", "y"),), "method")),
         ("rename the variable x in f to y", Rename((("x", "y"),), "variable", "f")),
         ("Rename the parameter x to y in `A.f`", Rename((("x", "y"),), "parameter", "A.f")),

@@ -285,12 +285,12 @@ def _unused(edit: _Edit) -> Iterator[Problem]:
 
 
 def _twice(edit: _Edit) -> Iterator[Problem]:
-    if edit.language is None or edit.language.name in _OVERLOADS:
+    if edit.language is None:
         return
     before = Counter(_undecorated(edit.before, edit.language))
     after = Counter(_undecorated(edit.after, edit.language))
-    for name, count in after.items():
-        if count > max(1, before[name]):
+    for (name, head), count in after.items():
+        if count > max(1, before[name, head]):
             yield Problem(
                 "twice",
                 f"The edit would define `{name}` twice.",
@@ -298,12 +298,19 @@ def _twice(edit: _Edit) -> Iterator[Problem]:
             )
 
 
-def _undecorated(text: str, language: Language) -> Iterator[str]:
-    """Names of definitions; a property and its setter share theirs rightly."""
+def _undecorated(text: str, language: Language) -> Iterator[tuple[str, str]]:
+    """Names of definitions, and their heads where those may share a name; a property and its
+    setter share theirs rightly."""
     lines = lines_of(text)
     for each in regions(text, language):
-        if not lines[each.start].lstrip().startswith(("@", "#")):
-            yield each.name
+        if lines[each.start].lstrip().startswith(("@", "#")):
+            continue
+        head = ""
+        if language.name in _OVERLOADS:
+            rows = lines[each.start : each.end]
+            code = "".join(row for row in rows if not _COMMENT.match(row))
+            head = " ".join(code.partition("{")[0].split())
+        yield each.name, head
 
 
 def _vanished(edit: _Edit) -> Iterator[Problem]:

@@ -31,8 +31,11 @@ _AHEAD = 1.5
 """A guess must share so many times more words with the instruction than the next best."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_HUMPED = re.compile(r"[a-z][A-Z]")
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*")
+_SPECIAL = re.compile(r"(?:^|::)(?:~\w+|operator\W\S*)$")
+"""Destructors and operators of C++."""
 _EVERYWHERE = re.compile(
     r"\b(everywhere|whole (?:file|module)|(?:this|entire|each|every|all the|all) "
     r"(?:file|module|functions?|methods?|class(?:es)?)|all (?:uses|usages|callers|occurrences)|"
@@ -60,6 +63,15 @@ _POINTS_BEFORE = frozenset(
     ]
 )
 _POINTS_AFTER = frozenset(["function", "method", "class", "struct", "constructor"])
+_SUBJECT = frozenset(
+    ["should", "must", "needs", "has", "may", "can", "does", "returns", "fails", "crashes", "shows"]
+)
+"""What follows on the first word of an instruction if that is a name, not a verb."""
+_NEW_MEMBER = re.compile(
+    r"\b(?:add|needs?|gets?|give \w+|write|implement) (?:an?|another|the) (?:[\w-]+ )?"
+    r"(?:method|field|property|attribute|member|getter|setter|constructor)\b",
+    re.IGNORECASE,
+)
 
 
 _CONTAINERS = frozenset(
@@ -131,16 +143,22 @@ def _kind(node: Node, language: Language) -> Kind | None:
 
 
 def _name(node: Node) -> str:
-    for field in ("name", "declarator", "type"):
-        if (child := node.child_by_field_name(field)) is not None:
-            break
-    else:
+    child = node.child_by_field_name("name") or _declared(node)
+    child = child or node.child_by_field_name("type")
+    if child is None:
         specs = [each for each in node.named_children if each.child_by_field_name("name")]
         return _name(specs[0]) if specs else ""
-    if child.type == "qualified_identifier" or child.child_by_field_name("declarator") is None:
+    if child.type == "qualified_identifier" or _declared(child) is None:
         text = (child.text or b"").decode("utf-8", "replace")
-        return text.replace("::", ".") if _NAME.fullmatch(text) else ""
+        return text.replace("::", ".") if _NAME.fullmatch(text) or _SPECIAL.search(text) else ""
     return _name(child)
+
+
+def _declared(node: Node) -> Node | None:
+    """What is inside a declarator; the grammar of C++ gives that of a reference no name."""
+    if node.type == "reference_declarator":
+        return node.named_children[-1]
+    return node.child_by_field_name("declarator")
 
 
 def _lines(node: Node, language: Language) -> Selection:
@@ -180,6 +198,9 @@ def choose(
         return whole
     if _RENAME.search(instruction):
         return _renamed_in(instruction, known) or whole
+    classes = [each for each in named if each.kind == "class"]
+    if classes and _NEW_MEMBER.search(instruction):
+        return classes[0]
     if named:
         return _together(instruction, named) or _innermost(named)
     if len(whole) <= _SMALL:
@@ -284,7 +305,8 @@ def _mentioned(instruction: str) -> Iterator[str]:
             or before in _POINTS_BEFORE
             or after in _POINTS_AFTER
         )
-        if sure and (at or not word[0].isalpha()):
+        first = at == 0 and word[0].isalpha() and not _HUMPED.search(word[0])
+        if after in _SUBJECT if first else sure:
             yield word[0]
 
 

@@ -58,7 +58,7 @@ _NO_MORE = re.compile(
     r"(?:\W|\b(?:and|also|with|update|adjust|change|fix|adapt|all|every|each|any|its|the|their|of|"
     r"to|it|that|use|uses|usage|usages|call|calls|caller|callers|reference|references|occurrence|"
     r"occurrences|everywhere|in|this|whole|file|module|throughout|too|as|well|place|places|where|"
-    r"is|used|called|accordingly)\b)*",
+    r"is|used|called|accordingly|including|wherever)\b)*",
     re.IGNORECASE,
 )
 
