@@ -45,13 +45,14 @@ def plain(endpoint: Endpoint, task: Task) -> Tried:
 
 
 def plain_prompt(task: Task) -> str:
+    """The file before the instruction: small models do better with what they are asked last."""
     asked = task.instruction
     if task.selection is not None:
         first, last = task.selection
         lines = "".join(task.source.lines[first - 1 : last])
         asked += f"\n\nThis is about lines {first} to {last}:\n\n```\n{lines}```"
     return (
-        f"{asked}\n\n{task.path}:\n\n```{_FENCES[task.language]}\n{task.text}```\n\n"
+        f"{task.path}:\n\n```{_FENCES[task.language]}\n{task.text}```\n\n{asked}\n\n"
         "Answer with the whole changed file in one code block. Change nothing else."
     )
 

@@ -32,3 +32,8 @@ def test_what_was_only_said_is_not_drafted() -> None:
 def test_only_so_much_is_remembered() -> None:
     items: list[Item] = [FunctionCallOutput(call_id="c", output=letter * 40_000) for letter in "ab"]
     assert old_text(items, None) == "b" * 40_000
+
+
+def test_a_block_that_is_not_closed_on_a_line_of_its_own_goes_to_the_end() -> None:
+    shown = "```ts\nlet a = 1;\nlet b = 2;```"
+    assert old_text([Message(role="user", content=f"Change this:\n{shown}")], None) == shown

@@ -12,7 +12,8 @@ __all__ = ["old_text"]
 
 _MOST = 60_000
 """Characters; what was shown longer ago is seldom rewritten."""
-_FENCED = re.compile(r"^```[^\n]*\n.*?^```", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^```[^\n]*\n.*?(?:^```|\Z)", re.DOTALL | re.MULTILINE)
+"""A block that is never closed, or closed behind its last line, goes to the end."""
 
 
 def old_text(items: Sequence[Item], prediction: Prediction | None) -> str:
