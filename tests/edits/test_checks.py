@@ -175,3 +175,33 @@ def test_the_methods_of_a_renamed_class_are_not_lost() -> None:
 def test_a_function_does_not_stop_giving_back_what_it_gave(path: str, old: str, new: str) -> None:
     assert "returns" in codes(old, new, "wait for a while", path)
     assert "returns" not in codes(old, new, "return nothing", path)
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("a.py", "import numpy as np\n"),
+        ("a.py", "from .helpers import find\n"),
+        ("a.ts", "import { find } from 'lodash';\n"),
+        ("a.c", '#include "find.h"\n'),
+    ],
+)
+def test_a_small_edit_brings_no_new_dependency(path: str, line: str) -> None:
+    old = SCRIPT if path == "a.ts" else "int x = 1;\n" if path == "a.c" else OLD
+    assert codes(old, line + old, "look for the first one", path) >= {"foreign"}
+    assert "foreign" not in codes(old, line + old, "use numpy, helpers, lodash, find.h", path)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("a.py", "import os\n", "import os\nimport json\n"),
+        ("a.py", "import app.models\n", "import app.models\nfrom app.views import show\n"),
+        ("a.ts", "let a = 1;\n", "import { readFile } from 'node:fs';\nlet a = 1;\n"),
+        ("a.cpp", "int x;\n", "#include <vector>\nint x;\n"),
+        ("a.rs", "fn f() {}\n", "use std::fmt;\nfn f() {}\n"),
+        ("a.go", "package a\n", 'package a\n\nimport "fmt"\n'),
+    ],
+)
+def test_what_is_there_anyway_may_be_imported(path: str, old: str, new: str) -> None:
+    assert "foreign" not in codes(old, new, "do it", path)

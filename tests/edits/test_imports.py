@@ -94,3 +94,10 @@ def test_code_is_not_taken_for_imports() -> None:
 def test_an_include_with_a_remark_is_the_same_include() -> None:
     text = "#include <list>\nint a;\n"
     assert added(text, ["#include <list> // for std::list\n"], language("a.cpp")) == []
+
+
+def test_what_the_file_defines_itself_is_not_imported() -> None:
+    text = "export type Query = string;\n\nexport function parse(text) {\n}\n"
+    script = language("a.ts")
+    assert added(text, ["import { Query } from './types';\n"], script) == []
+    assert added(text, ["import { Other } from './types';\n"], script)

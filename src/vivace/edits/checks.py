@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from msgspec import Struct
 from vivace.edits import renames
 from vivace.edits.constants import only_constants
 from vivace.edits.hunk import Hunk, apply, lines_of
-from vivace.edits.imports import only_imports
+from vivace.edits.imports import only_imports, sources
 from vivace.edits.languages import Language, errors_in, parse, walk
 from vivace.edits.names import unbound
 from vivace.edits.region import Region, regions
@@ -61,6 +62,12 @@ _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|<!--|\"\"\")")
 _ALONE = frozenset({"...", "…", "# ...", "// ...", "# …", "// …"})
 _MUCH = 0.4
 """So large a part of a region does not vanish unless it is asked for."""
+_SCRIPT_MODULES = (
+    "assert buffer child_process crypto events fs http https net os path process querystring "
+    "readline stream timers url util worker_threads zlib"
+)
+_STANDARD = frozenset({*sys.stdlib_module_names, *_SCRIPT_MODULES.split(), "java", "javax"})
+"""Packages that are there wherever the language is."""
 _OVERLOADS = frozenset({"cpp", "java", "typescript", "tsx", "rust"})
 
 
@@ -216,6 +223,29 @@ def _unbound(edit: _Edit) -> Iterator[Problem]:
         )
 
 
+def _foreign(edit: _Edit) -> Iterator[Problem]:
+    """Imports from elsewhere than the standard library, the file's own sources and what was said:
+    a model makes up modules, and a small edit brings no new dependency."""
+    if edit.language is None:
+        return
+    before = sources(edit.before, edit.language)
+    known = {_root(source) for source in before} | set(_WORD.findall(edit.instruction))
+    for source in sorted(sources(edit.after, edit.language) - before):
+        standard = source.startswith(("<", "node:", "std")) or _root(source) in _STANDARD
+        said = not known.isdisjoint({_root(source), *_WORD.findall(source)[-1:]})
+        if not standard and not said:
+            yield Problem(
+                "foreign",
+                f"The edit would import from `{source}`, which the file does not use.",
+                f"Do not import from `{source}`. Do without it.",
+            )
+
+
+def _root(source: str) -> str:
+    """The package of a module; a path in the project stands for itself."""
+    return source if source.startswith(".") else re.split(r"[./]", source, maxsplit=1)[0]
+
+
 def _lost(edit: _Edit) -> Iterator[Problem]:
     if edit.language is None:
         return
@@ -356,6 +386,7 @@ _CHECKS: tuple[Callable[[_Edit], Iterator[Problem]], ...] = (
     _placeholders,
     _syntax,
     _unbound,
+    _foreign,
     _lost,
     _returns,
     _unused,

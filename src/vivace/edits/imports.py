@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from vivace.edits.hunk import Hunk, lines_of
-from vivace.edits.languages import Language, parse
+from vivace.edits.languages import Language, parse, walk
 from vivace.edits.lines import line_end
+from vivace.edits.region import regions
 
-__all__ = ["Preamble", "added", "only_imports"]
+__all__ = ["Preamble", "added", "only_imports", "sources"]
 
 _LONGEST = 20
 """Lines of one import statement that we wait for to end."""
@@ -77,10 +78,14 @@ def added(text: str, imports: Sequence[str], language: Language) -> list[Hunk]:
     lines = lines_of(text)
     top = parse(text, language).root_node.named_children
     there = {_plain(node) for node in top if node.type in language.imports}
+    defined = {each.name for each in regions(text, language)}
     end = line_end(lines)
     future: list[str] = []
     others: list[str] = []
     for node in parse("".join(imports), language).root_node.named_children:
+        bound = _bound_by_script(node)
+        if bound and bound <= defined:
+            continue  # the file has these itself
         if node.type in language.imports and _plain(node) not in there:
             there.add(_plain(node))
             found = future if node.type == _FUTURE else others
@@ -91,6 +96,32 @@ def added(text: str, imports: Sequence[str], language: Language) -> list[Hunk]:
         return [_apart(lines, first, new, end)] if new else []
     hunks = [Hunk(first, (), tuple(future)), Hunk(last, (), tuple(others))]
     return [hunk for hunk in hunks if hunk.new]
+
+
+def _bound_by_script(node: Node) -> set[str]:
+    """The names in the clause of a JavaScript import."""
+    clauses = [child for child in node.named_children if child.type == "import_clause"]
+    return {
+        (inner.text or b"").decode("utf-8", "replace")
+        for clause in clauses
+        for inner in walk(clause)
+        if inner.type == "identifier"
+    }
+
+
+def sources(text: str, language: Language) -> set[str]:
+    """What a file imports from, as it is written there; angle brackets belong to it in C."""
+    found: set[str] = set()
+    for node in walk(parse(text, language).root_node):
+        if node.type not in language.imports:
+            continue
+        for field in ("module_name", "name", "source", "path"):
+            named = node.children_by_field_name(field)
+            texts = [(each.text or b"").decode("utf-8", "replace") for each in named]
+            found.update(each.partition(" as ")[0].strip("\"'") for each in texts)
+            if named:
+                break
+    return found
 
 
 def _apart(lines: Sequence[str], place: int, new: list[str], end: str) -> Hunk:
