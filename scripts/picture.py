@@ -205,7 +205,7 @@ class Settings:
     def get(self, name):
         return self.values[name]
 '''
-EDIT = "use a with statement in load()"
+EDIT = "let get() take a default and return it for unknown names"
 _STATUS = re.compile(r"\r\x1b\[K")
 _TAKEN_BACK = re.compile(r"\x1b\[(\d+)A\x1b\[J")
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import statistics
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.files import ROOT
+from vivace.edits.diff import between
 from vivace.edits.hunk import Hunk, apply, lines_of
 from vivace.edits.rewrite import Rewrite
+
+COMMITS = ROOT.parent / "shared/data/commit-edits.jsonl.gz"
 
 OLD = """\
 def total(items):
@@ -115,3 +124,27 @@ def test_an_answer_that_was_cut_off_is_told() -> None:
     rewrite.feed("```python\ndef total(items):\n")
     rewrite.finish()
     assert not rewrite.whole
+
+
+@pytest.mark.skipif(not COMMITS.exists(), reason=f"there are no commits to read: {COMMITS}")
+def test_of_several_hunks_the_first_is_out_before_half_of_the_answer() -> None:
+    """Real commits; the committed text as the answer, line by line."""
+    with gzip.open(COMMITS, "rt") as file:
+        edits = [json.loads(line) for line in file]
+    shares = [
+        share_at_first_hunk(edit["before"], edit["after"])
+        for edit in edits
+        if len(between(edit["before"], edit["after"])) > 1
+    ]
+    assert len(shares) > 100
+    assert statistics.median(shares) < 0.5
+
+
+def share_at_first_hunk(old: str, new: str) -> float:
+    rewrite = Rewrite(old)
+    said = 0
+    for line in lines_of(new):
+        said += len(line)
+        if rewrite.feed(line):
+            break
+    return said / len(new)
