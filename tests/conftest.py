@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,9 @@ from tests.support.server import RunningGateway
 # How long an example takes depends on the machine, and says nothing about the code.
 settings.register_profile("vivace", deadline=None)
 settings.load_profile("vivace")
+
+# What is started in the background of a shell ignores Ctrl-C, and so would all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
