@@ -23,7 +23,7 @@ from bench._edit_arms import TRIES, plain_prompt, plan_for, room, whole_file
 from bench._edit_engine import Endpoint, serving
 from bench._report import Report, percentile, ratio_of
 from bench._socket import Client
-from bench.edit_quality import chosen
+from bench.edit_quality import chosen, evenly
 from bench.edit_tasks import Task
 from vivace.edits import attempt
 from vivace.edits.rewrite import Rewrite
@@ -42,8 +42,7 @@ class Timing:
     first_hunk: float | None
     applied: float | None
     right: bool
-    tokens: int
-    share_at_first: float | None
+    share_at_first: float | None = None
     """How much of the answer had come when the first hunk was there."""
     hunks: int = 1
 
@@ -94,25 +93,22 @@ async def plain(client: Client, model: str, task: Task, desk: Desk) -> Timing:
     text = desk.read()
     rewrite = Rewrite(text)
     pieces: list[str] = []
-    first: tuple[float, int] | None = None
+    first: float | None = None
     asked = [Message(role="user", content=plain_prompt(task))]
     async for delta in answer(client, model, asked, text, room(text)):
         pieces.append(delta)
         if rewrite.feed(delta) and first is None:
-            first = time.perf_counter() - entered, len("".join(pieces))
-    said = "".join(pieces)
-    desk.write(whole_file(said, text))
+            first = time.perf_counter() - entered
+    desk.write(whole_file("".join(pieces), text))
     applied = time.perf_counter() - entered
     right = task.judge(desk.text).right
-    share = first[1] / len(said) if first else None
-    return Timing(first[0] if first else None, applied, right, len(pieces), share)
+    return Timing(first, applied, right)
 
 
 async def ours(client: Client, model: str, task: Task, desk: Desk) -> Timing:
     entered = time.perf_counter()
     plan = plan_for(task, desk.read(), model)
     first: tuple[float, int] | None = None
-    tokens = 0
     share: float | None = None
     for _ in range(TRIES):
         trying = attempt.Attempt(plan)
@@ -120,7 +116,6 @@ async def ours(client: Client, model: str, task: Task, desk: Desk) -> Timing:
         most = room(plan.prediction)
         async for delta in answer(client, model, plan.items, plan.prediction, most):
             said += len(delta)
-            tokens += 1
             if trying.feed(delta) and first is None:
                 first = time.perf_counter() - entered, said
         outcome = trying.finish()
@@ -131,16 +126,16 @@ async def ours(client: Client, model: str, task: Task, desk: Desk) -> Timing:
             applied = time.perf_counter() - entered
             right = task.judge(desk.text).right
             soonest = first[0] if first else applied
-            return Timing(soonest, applied, right, tokens, share, len(outcome.hunks))
+            return Timing(soonest, applied, right, share, len(outcome.hunks))
         plan = attempt.retry(plan, outcome)
-    return Timing(first[0] if first else None, None, False, tokens, share)
+    return Timing(first[0] if first else None, None, False, share)
 
 
 WAYS = {"plain rewrite": plain, "ours without drafts": ours, "ours with drafts": ours}
 
 
 async def measure(
-    report: Report, ports: dict[str, int], tasks: Sequence[Task], model: str
+    ports: dict[str, int], tasks: Sequence[Task], model: str
 ) -> dict[str, list[Timing]]:
     found: dict[str, list[Timing]] = {way: [] for way in WAYS}
     async with contextlib.AsyncExitStack() as stack:
@@ -168,10 +163,9 @@ def tell(report: Report, found: dict[str, list[Timing]]) -> None:
         right = [each for each in timings if each.right]
         report.say(f"{way}: right", f"{len(right)} of {len(timings)}")
         hunks = [each.first_hunk for each in timings if each.first_hunk is not None]
-        applied = [each.applied for each in timings if each.applied is not None]
         if hunks:
             report.spread(f"{way}: to the first hunk", hunks, "s")
-        report.spread(f"{way}: to the applied edit", applied, "s")
+        report.spread(f"{way}: to the applied edit", took(timings), "s")
         if right:
             report.spread(f"{way}: to the right applied edit", took(right), "s")
     theirs, mine = found["plain rewrite"], found["ours with drafts"]
@@ -219,15 +213,14 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         tasks=(12, "how many tasks of edit-quality, evenly spread"),
     )
-    every = needing_a_model(chosen(0), options.model)
-    tasks = [every[number * len(every) // options.tasks] for number in range(options.tasks)]
+    tasks = evenly(needing_a_model(chosen(0), options.model), options.tasks)
     with contextlib.ExitStack() as stack:
         ports: dict[str, int] = {}
         slow = stack.enter_context(serving("vllm", options.model, drafts=False))
         fast = stack.enter_context(serving("vllm", options.model))
         ports["plain rewrite"] = ports["ours without drafts"] = port_of(slow)
         ports["ours with drafts"] = port_of(fast)
-        found = asyncio.run(measure(report, ports, tasks, options.model))
+        found = asyncio.run(measure(ports, tasks, options.model))
     tell(report, found)
     report.end()
 

@@ -53,9 +53,12 @@ class Result:
 
 def chosen(count: int) -> list[Task]:
     """So many tasks, evenly spread over all of them; 0 means all."""
-    every = [*TASKS, *HELD_OUT]
-    count = min(count, len(every)) or len(every)
-    return [every[number * len(every) // count] for number in range(count)]
+    return evenly([*TASKS, *HELD_OUT], count)
+
+
+def evenly(tasks: Sequence[Task], count: int) -> list[Task]:
+    count = min(count, len(tasks)) or len(tasks)
+    return [tasks[number * len(tasks) // count] for number in range(count)]
 
 
 def tried(arm: str, endpoint: Endpoint, task: Task) -> Result:

@@ -183,13 +183,14 @@ def test_a_function_does_not_stop_giving_back_what_it_gave(path: str, old: str, 
         ("a.py", "import numpy as np\n"),
         ("a.py", "from .helpers import find\n"),
         ("a.ts", "import { find } from 'lodash';\n"),
+        ("a.ts", "import { loads } from 'json';\n"),
         ("a.c", '#include "find.h"\n'),
     ],
 )
 def test_a_small_edit_brings_no_new_dependency(path: str, line: str) -> None:
     old = SCRIPT if path == "a.ts" else "int x = 1;\n" if path == "a.c" else OLD
     assert codes(old, line + old, "look for the first one", path) >= {"foreign"}
-    assert "foreign" not in codes(old, line + old, "use numpy, helpers, lodash, find.h", path)
+    assert "foreign" not in codes(old, line + old, "use numpy, helpers, lodash, json, find.h", path)
 
 
 @pytest.mark.parametrize(

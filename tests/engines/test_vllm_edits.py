@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Iterator
 from typing import Literal
 
@@ -138,6 +139,19 @@ def test_what_is_sampled_at_the_same_time_does_not_spoil_an_edit(edits: Edits) -
     beside, sampled = edits.ask_both(ASK, "Count from one to forty.", 80)
     assert beside.text == alone.text
     assert "2" in sampled.text
+
+
+@pytest.mark.parametrize(("on_cpu", "method"), [(True, None), (False, "ngram")])
+def test_a_vllm_without_the_hooks_drafts_by_itself_where_that_is_safe(
+    on_cpu: bool, method: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vllm.platforms import current_platform
+
+    monkeypatch.setitem(sys.modules, "vivace.engines.vllm_edits", None)
+    monkeypatch.delattr("vivace.engines.vllm_edits", raising=False)
+    monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: on_cpu)
+    arguments = new_engine(speculation="edits")._speculative_arguments()
+    assert arguments.get("speculative_config", {}).get("method") == method
 
 
 def test_at_one_width_drafts_do_not_change_a_letter() -> None:

@@ -66,8 +66,10 @@ _SCRIPT_MODULES = (
     "assert buffer child_process crypto events fs http https net os path process querystring "
     "readline stream timers url util worker_threads zlib"
 )
-_STANDARD = frozenset({*sys.stdlib_module_names, *_SCRIPT_MODULES.split(), "java", "javax"})
-"""Packages that are there wherever the language is."""
+_STANDARD = {"python": sys.stdlib_module_names} | dict.fromkeys(
+    ("javascript", "typescript", "tsx"), frozenset(_SCRIPT_MODULES.split())
+)
+"""Packages that are there wherever the language is; in C, angle brackets say so."""
 _OVERLOADS = frozenset({"cpp", "java", "typescript", "tsx", "rust"})
 
 
@@ -228,12 +230,13 @@ def _foreign(edit: _Edit) -> Iterator[Problem]:
     a model makes up modules, and a small edit brings no new dependency."""
     if edit.language is None:
         return
+    standard = _STANDARD.get(edit.language.name, frozenset())
     before = sources(edit.before, edit.language)
     known = {_root(source) for source in before} | set(_WORD.findall(edit.instruction))
     for source in sorted(sources(edit.after, edit.language) - before):
-        standard = source.startswith(("<", "node:", "std")) or _root(source) in _STANDARD
+        there = source.startswith(("<", "node:")) or _root(source) in standard
         said = not known.isdisjoint({_root(source), *_WORD.findall(source)[-1:]})
-        if not standard and not said:
+        if not there and not said:
             yield Problem(
                 "foreign",
                 f"The edit would import from `{source}`, which the file does not use.",

@@ -75,6 +75,8 @@ class Preamble:
 
 def added(text: str, imports: Sequence[str], language: Language) -> list[Hunk]:
     """The hunks that put imports which the file does not have yet with those it has."""
+    if not imports:
+        return []
     lines = lines_of(text)
     top = parse(text, language).root_node.named_children
     there = {_plain(node) for node in top if node.type in language.imports}

@@ -16,15 +16,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vivace.speculation.drafter import Drafter
 from vivace.speculation.pace import Pace
 
-__all__ = [
-    "EXACT_WIDTH",
-    "OLD",
-    "WIDTH",
-    "EditScheduler",
-    "NullProposer",
-    "engine_arguments",
-    "sampling_breaks_drafts",
-]
+__all__ = ["EXACT_WIDTH", "OLD", "WIDTH", "EditScheduler", "NullProposer", "engine_arguments"]
 
 OLD = "vivace_old"
 """Under this name a request carries the tokens that its answer will repeat."""
@@ -71,7 +63,7 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
         self._exact = bool(self.vllm_config.additional_config.get(_EXACT))
         self._pace = Pace()
         self._step_began = 0.0
-        self._only_greedy = sampling_breaks_drafts()
+        self._only_greedy = _sampling_breaks_drafts()
 
     def schedule(self, *arguments: Any, **more: Any) -> Any:
         if self._only_greedy and not all(map(_greedy, self.requests.values())):
@@ -97,8 +89,6 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
             and not request.is_finished()
             and not request.is_prefill_chunk
         ]
-        if self._only_greedy:
-            writing = [request for request in writing if _greedy(request)]
         drafts = self._exact_drafts(writing) if self._exact else self._drafts(writing)
         for request, draft in zip(writing, drafts, strict=True):
             if draft:
@@ -145,7 +135,7 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
         return Drafter(old)
 
 
-def sampling_breaks_drafts() -> bool:
+def _sampling_breaks_drafts() -> bool:
     """Whether a step may hold drafts only if all of its requests are greedy.
 
     vLLM 0.32 on CPU spreads the temperatures of a step over its drafts and drops the result
