@@ -62,6 +62,7 @@ from vivace.models import Fim
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
 from vivace.store.sqlite import SqliteStore
+from vivace.supervisor import Supervisor
 
 __all__ = ["Gateway", "accelerators", "serve"]
 
@@ -166,6 +167,8 @@ class Gateway:
         limits = config.limits
         self._config = config
         self.metrics = Metrics()
+        self.supervisor = Supervisor()
+        self.metrics.show_tasks(self.supervisor)
         self.catalogue = Catalogue(
             [build_engine(engine, base) for engine in config.engines],
             [_tier(tier) for tier in config.tiers],
@@ -225,7 +228,8 @@ class Gateway:
     async def running(self) -> AsyncIterator[None]:
         """Engines are ready inside the block and gone after it."""
         started: list[Engine] = []
-        watchers = [asyncio.create_task(self.door.watch()), asyncio.create_task(self._prune())]
+        self.supervisor.watch("slow-readers", self.door.watch)
+        self.supervisor.watch("pruning", self._prune)
         # What exists now lives as long as the process; a collector that never looks at it again
         # has less to do in the middle of somebody's answer.
         gc.collect()
@@ -236,8 +240,7 @@ class Gateway:
                 await engine.start()
             yield
         finally:
-            for watcher in watchers:
-                watcher.cancel()
+            await self.supervisor.stop()
             for engine in started:
                 await engine.stop()
             await self.archive.close()
@@ -279,6 +282,8 @@ class Gateway:
             return PlainTextResponse("shutting down\n", 503)
         if not self.catalogue.ready:
             return PlainTextResponse("an engine is not running\n", 503)
+        if down := self.supervisor.down():
+            return PlainTextResponse(f"failed and about to start again: {', '.join(down)}\n", 503)
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> HttpResponse:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from vivace.supervisor import Supervisor
 
 __all__ = ["Metrics"]
 
@@ -69,5 +75,25 @@ class Metrics:
             )
         )
 
+    def show_tasks(self, supervisor: Supervisor) -> None:
+        self.registry.register(_Tasks(supervisor))
+
     def exposition(self) -> bytes:
         return generate_latest(self.registry)
+
+
+class _Tasks(Collector):
+    """Asks the supervisor when somebody reads, so that nothing is counted twice."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    def collect(self) -> Iterable[Metric]:
+        up = GaugeMetricFamily("vivace_task_up", "Whether it is running.", labels=["task"])
+        restarts = CounterMetricFamily(
+            "vivace_task_restarts", "How often it failed and was started again.", labels=["task"]
+        )
+        for name, watched in self._supervisor.watched.items():
+            up.add_metric([name], watched.up)
+            restarts.add_metric([name], watched.restarts)
+        return up, restarts
