@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.support.process import Serve
 from tests.support.socket import Socket
+from tests.support.waiting import eventually
 
 LONG = """
 [[replies]]
@@ -59,6 +60,7 @@ def test_sigterm_lets_running_turns_finish_and_closes_sockets_with_1001(tmp_path
         socket.create("a long answer")
         assert socket.read()["type"] == "response.created"
         server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: httpx.get(f"{server.url[:-3]}/readyz").status_code == 503)
         with Socket(server.url) as late:
             with pytest.raises(ConnectionClosed) as closed:
                 late.turn("too late")
@@ -67,7 +69,6 @@ def test_sigterm_lets_running_turns_finish_and_closes_sockets_with_1001(tmp_path
         refused = httpx.post(f"{server.url}/responses", json={"input": "too late"})
         assert refused.status_code == 503
         assert refused.headers["retry-after"] == "1"
-        assert httpx.get(f"{server.url[:-3]}/readyz").status_code == 503
 
         assert socket.until_end()[-1]["type"] == "response.completed"
         with pytest.raises(ConnectionClosed) as closed:

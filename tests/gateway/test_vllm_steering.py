@@ -31,28 +31,19 @@ pytestmark = [needs_vllm, pytest.mark.timeout(300 + 3 * STEERS)]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     folder = tmp_path_factory.mktemp("vllm")
-    settings = "\n".join(f"{name} = {_toml(value)}" for name, value in ARGUMENTS.items())
-    environment = "\n".join(f'{name} = "{value}"' for name, value in ENVIRONMENT.items())
-    engine = f"""
-[[engines]]
-name = "vllm"
-kind = "vllm"
-model = "qwen2.5-coder-0.5b"
-path = "{MODEL}"
-context = 4096
-[engines.arguments]
-{settings}
-[engines.environment]
-{environment}
-"""
+    engine = {
+        "name": "vllm",
+        "kind": "vllm",
+        "model": "qwen2.5-coder-0.5b",
+        "path": str(MODEL),
+        "context": 4096,
+        "arguments": ARGUMENTS,
+        "environment": ENVIRONMENT,
+    }
     with Serve(folder, engine=engine, patience=300) as running:
         yield running
         running.process.terminate()  # not killed: it has an engine to end
         running.process.wait(60)
-
-
-def _toml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
 
 
 class Lane(threading.Thread):

@@ -1,36 +1,46 @@
-"""``vivace serve`` as a process of its own, for what only a process can show: signals and death."""
+"""``vivace serve`` as a process of its own, for what only a process can show: signals and death,
+its memory and its open files, and what a stranger may do to it."""
 
 from __future__ import annotations
 
-import socket
+import json
+import os
+import socket as tcp
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import httpx
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
 
-_SERVER = """
-version = 1
-[server]
-port = {port}
-[limits]
-drain_seconds = {drain}
-"""
-_SCRIPTED = """
-[[engines]]
-name = "scripted"
-kind = "scripted"
-model = "local-model"
-script = "script.toml"
-rate = {rate}
-"""
+from tests.support.http import bearer, keys
+from tests.support.socket import Socket
+
+_SCRIPTED = {
+    "name": "scripted",
+    "kind": "scripted",
+    "model": "local-model",
+    "script": "script.toml",
+}
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
+    with tcp.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
+
+
+def toml(value: object) -> str:
+    """A value as TOML writes it; tables in their inline form."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {toml(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(toml(each) for each in value) + "]"
+    return json.dumps(value)
 
 
 class Serve:
@@ -43,20 +53,34 @@ class Serve:
         *,
         rate: float = 2000,
         drain: float = 10,
-        engine: str = "",
+        engine: Mapping[str, object] | None = None,
+        owners: Sequence[str] = (),
+        tables: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
         patience: float = 20,
     ) -> None:
-        """``engine`` is the configuration of another one than the scripted."""
+        """``engine`` adds to the scripted one, or is another if it has a ``kind``; ``owners`` get
+        a key each (``tests.support.http.bearer``). ``tables`` are any others of ``vivace.toml``;
+        what stands in ``server`` and ``limits`` is added to what is there."""
         self.port = free_port()
+        self.folder = folder
         self._patience = patience
-        config = folder / "vivace.toml"
-        config.write_text(
-            _SERVER.format(port=self.port, drain=drain) + (engine or _SCRIPTED.format(rate=rate))
-        )
+        given = dict(tables or {})
+        config = {
+            "version": 1,
+            "server": {"port": self.port} | given.pop("server", {}),
+            "limits": {"drain_seconds": drain} | given.pop("limits", {}),
+            "engines": [_engine(engine or {}, rate)],
+            "keys": keys(*owners),
+        } | given
+        path = folder / "vivace.toml"
+        path.write_text("".join(f"{name} = {toml(value)}\n" for name, value in config.items()))
         (folder / "script.toml").write_text(script)
         self._log = (folder / "serve.log").open("w")
-        command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(config)]
-        self.process = subprocess.Popen(command, stderr=self._log)
+        command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(path)]
+        self.process = subprocess.Popen(
+            command, stderr=self._log, env={**os.environ, **(environment or {})}
+        )
 
     @property
     def url(self) -> str:
@@ -66,14 +90,57 @@ class Serve:
     def log(self) -> str:
         return Path(self._log.name).read_text()
 
+    # -- ways in ----------------------------------------------------------------------------------
+
+    def http(self, owner: str | None = None, **settings: Any) -> httpx.Client:
+        """A client for paths from the root on (``/v1/responses``), with the owner's key."""
+        root = self.url.removesuffix("/v1")
+        headers = {**_bearer(owner), **settings.pop("headers", {})}
+        return httpx.Client(base_url=root, headers=headers, **{"timeout": 30, **settings})
+
+    def socket(self, owner: str | None = None, *, receive_buffer: int | None = None) -> Socket:
+        return Socket(self.url, _bearer(owner), receive_buffer=receive_buffer)
+
+    def raw(self, data: bytes = b"", timeout: float = 10) -> tcp.socket:
+        """A TCP connection that has said ``data``, for clients that keep to no protocol."""
+        plug = tcp.create_connection(("127.0.0.1", self.port), timeout)
+        plug.sendall(data)
+        return plug
+
+    # -- what it costs, and what it tells ---------------------------------------------------------
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory it holds."""
+        return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    @property
+    def open_files(self) -> int:
+        """Open descriptors, connections among them."""
+        return int(psutil.Process(self.process.pid).num_fds())
+
+    def metric(self, name: str, owner: str | None = None, **labels: str) -> float:
+        """The sum over all samples of this name that have these labels."""
+        with self.http(owner) as http:
+            text = http.get("/metrics").raise_for_status().text
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        )
+
+    # -- its life ---------------------------------------------------------------------------------
+
     def __enter__(self) -> Serve:
         deadline = time.monotonic() + self._patience
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 if httpx.get(f"{self.url[:-3]}/readyz").status_code == 200:
                     return self
             except httpx.TransportError:
                 time.sleep(0.05)
+        self.__exit__(None, None, None)
         raise AssertionError(f"vivace serve did not start:\n{self.log}")
 
     def __exit__(
@@ -85,3 +152,11 @@ class Serve:
         self.process.kill()
         self.process.wait()
         self._log.close()
+
+
+def _engine(given: Mapping[str, object], rate: float) -> dict[str, object]:
+    return dict(given) if "kind" in given else {**_SCRIPTED, "rate": rate, **given}
+
+
+def _bearer(owner: str | None) -> dict[str, str]:
+    return {} if owner is None else bearer(owner)
