@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import platform
 import random
 import statistics
@@ -15,6 +14,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from vivace.cpus import usable_cpus
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
@@ -47,7 +48,7 @@ def machine() -> str:
             if line.startswith("model name"):
                 model = line.split(":", 1)[1].strip()
                 break
-    return f"{os.cpu_count()} x {model}, {platform.system()} {platform.release()}"
+    return f"{usable_cpus()} x {model}, {platform.system()} {platform.release()}"
 
 
 @dataclass

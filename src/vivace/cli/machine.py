@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from vivace.cpus import usable_cpus
 from vivace.models import Kind
 
 __all__ = ["Machine", "inspect"]
@@ -35,7 +36,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 def inspect() -> Machine:
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    cores = usable_cpus()
     gpu = _nvidia()
     if gpu is not None:
         name, count, total, free = gpu
