@@ -47,14 +47,11 @@ context = {context}
 
 
 @contextlib.contextmanager
-def running(
-    command: list[str], port: int | None, ready: str, source: Path = ROOT / "src"
-) -> Iterator[subprocess.Popen[str]]:
-    """``source`` is the code of ours that it may use."""
+def running(command: list[str], port: int | None, ready: str) -> Iterator[subprocess.Popen[str]]:
     quiet = None if os.environ.get("VIVACE_BENCH_LOGS") else subprocess.DEVNULL
     process = subprocess.Popen(
         command,
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": f"{source}:{ROOT}"},
+        env={**os.environ, **ENVIRONMENT},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE if port is None else quiet,
         stderr=quiet,
@@ -95,17 +92,16 @@ def serve_vllm(python: str, model: Path, port: int) -> contextlib.AbstractContex
 
 
 def serve_vivace(
-    python: str, model: Path, port: int, folder: Path, source: Path = ROOT / "src", **more: Any
+    python: str, model: Path, port: int, folder: Path, **more: Any
 ) -> contextlib.AbstractContextManager[Any]:
-    """From the code in ``source``; ``more`` are further arguments of vLLM."""
+    """``more`` are further arguments of vLLM."""
     given = {name: value for name, value in SETTINGS.items() if name != "max_model_len"} | more
     arguments = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     context = SETTINGS["max_model_len"]
     text = CONFIG.format(port=port, model=MODEL, path=model, context=context, arguments=arguments)
     path = folder / f"vivace-{port}.toml"
     path.write_text(text)
-    command = [python, "-m", "vivace.cli", "serve", "-c", str(path)]
-    return running(command, port, "/readyz", source)
+    return running([python, "-m", "vivace.cli", "serve", "-c", str(path)], port, "/readyz")
 
 
 def serve_litellm(

@@ -36,25 +36,27 @@ slots = 1
 """
 
 
-def bare_port(pid: int) -> int:
-    """The llama.cpp that this gateway started, found by its command line."""
+def bare_server(pid: int) -> httpx2.Client:
+    """The llama.cpp that this gateway started, on the socket that its command line names."""
     for child in psutil.Process(pid).children(recursive=True):
         line = child.cmdline()
-        if "--port" in line:
-            return int(line[line.index("--port") + 1])
+        if "--host" in line:
+            by_socket = httpx2.HTTPTransport(uds=line[line.index("--host") + 1])
+            return httpx2.Client(transport=by_socket, base_url="http://localhost", timeout=120)
     raise RuntimeError("the gateway started no llama.cpp")
 
 
-def through_vivace(port: int, task: dict[str, Any]) -> str:
-    body = {"prompt": task["prompt"], "suffix": task["suffix"], **SETTINGS}
-    answer = httpx2.post(f"http://127.0.0.1:{port}/v1/completions", json=body, timeout=120)
-    return str(answer.json()["choices"][0]["text"])
+def through_vivace(server: httpx2.Client, task: dict[str, Any]) -> str:
+    return complete(server, {"prompt": task["prompt"], "suffix": task["suffix"]})
 
 
-def bare(port: int, task: dict[str, Any]) -> str:
+def bare(server: httpx2.Client, task: dict[str, Any]) -> str:
     prompt = f"<|fim_prefix|>{task['prompt']}<|fim_suffix|>{task['suffix']}<|fim_middle|>"
-    body = {"prompt": prompt, **SETTINGS}
-    answer = httpx2.post(f"http://127.0.0.1:{port}/v1/completions", json=body, timeout=120)
+    return complete(server, {"prompt": prompt})
+
+
+def complete(server: httpx2.Client, body: dict[str, Any]) -> str:
+    answer = server.post("/v1/completions", json={**body, **SETTINGS})
     return str(answer.json()["choices"][0]["text"])
 
 
@@ -87,11 +89,12 @@ def main() -> None:
     times: dict[str, list[float]] = {"vivace": [], "bare server": []}
     same = 0
     with served(CONFIG.format(path=_files.model("qwen2.5-coder-0.5b"))) as (port, process):
-        other = bare_port(process.pid)
+        gateway = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
+        other = bare_server(process.pid)
         for number, task in enumerate(tasks):
             answers: dict[str, str] = {}
             # The second to ask finds the prompt cached, so they take turns at being first.
-            ways = [("vivace", through_vivace, port), ("bare server", bare, other)]
+            ways = [("vivace", through_vivace, gateway), ("bare server", bare, other)]
             for name, ask, at in ways if number % 2 else ways[::-1]:
                 started = time.perf_counter()
                 answers[name] = ask(at, task)

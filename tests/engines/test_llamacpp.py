@@ -14,7 +14,6 @@ import re
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +35,7 @@ from tests.engines.suite import (
     until,
     until_failure,
 )
+from tests.support import llama_server
 from tests.support.files import model_file
 from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished
 from vivace.engines.base import Card, Chat, Sampling, Work
@@ -70,7 +70,7 @@ def new_engine(path: Path | None = None) -> LlamaCppEngine:
     known = find(MODEL)
     assert known is not None
     # One thread: several wait for each other, and stand still when something else has a core.
-    with mock.patch("os.cpu_count", return_value=1):
+    with mock.patch("vivace.engines.llamacpp.usable_cpus", return_value=1):
         return LlamaCppEngine(
             "llama", Card(MODEL, 1024), path or model(), fim=known.fim, slots=SLOTS
         )
@@ -133,7 +133,8 @@ def engine(shared: Shared) -> LlamaCppEngine:
 
 def bare(engine: LlamaCppEngine) -> httpx.Client:
     """The server itself, past us."""
-    return httpx.Client(base_url=engine._root, timeout=60)
+    by_socket = httpx.HTTPTransport(uds=str(engine.socket))
+    return httpx.Client(transport=by_socket, base_url="http://localhost", timeout=60)
 
 
 def processing(engine: LlamaCppEngine) -> int:
@@ -219,6 +220,33 @@ def test_a_conversation_longer_than_a_slot_is_refused_in_words(
     assert not isinstance(error, EngineDied)
     assert "context" in str(error)
     assert engine.healthy()
+
+
+# -- who may reach it -----------------------------------------------------------------------------
+
+
+def test_it_listens_on_no_port_and_only_this_user_reaches_its_socket(
+    engine: LlamaCppEngine,
+) -> None:
+    """A web page can try every port there is; llama.cpp would answer it, whatever its Origin."""
+    ports = [each for process in family_of(engine) for each in process.net_connections("inet")]
+    assert ports == []
+    folder = engine.socket.parent.stat()
+    assert (folder.st_uid, folder.st_mode & 0o777) == (os.getuid(), 0o700)
+    with bare(engine) as server:
+        assert server.get("/health").status_code == 200
+
+
+def test_a_folder_that_another_made_at_its_place_is_not_used(tmp_path: Path) -> None:
+    """It could be replaced under us, and the prompts go to whoever did that."""
+    engine = new_engine(tmp_path / "model.gguf")
+    (engine.socket.parent).mkdir()
+    with (
+        mock.patch("shutil.rmtree"),  # as where it is not ours to remove
+        pytest.raises(FileExistsError),
+    ):
+        asyncio.run(engine.start())
+    engine.socket.parent.rmdir()
 
 
 # -- slots ----------------------------------------------------------------------------------------
@@ -522,29 +550,11 @@ def test_a_file_that_is_no_model_is_explained(tmp_path: Path, kind: str) -> None
 
 # -- a llama-server on PATH -----------------------------------------------------------------------
 
-# What the engine asks of a server before it is ready, and nothing else; it ignores no signal.
-_STAND_IN = """
-import http.server, sys
-
-class Health(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *args):
-        pass
-
-port = int(sys.argv[sys.argv.index("--port") + 1])
-http.server.HTTPServer(("127.0.0.1", port), Health).serve_forever()
-"""
-
 
 @pytest.fixture
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """PATH with a ``llama-server`` that is healthy and no more."""
-    program = tmp_path / "llama-server"
-    program.write_text(f"#!{sys.executable}\n{textwrap.dedent(_STAND_IN)}")
-    program.chmod(0o755)
+    llama_server.put_into(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return os.environ["PATH"]
 
@@ -571,6 +581,41 @@ def test_a_server_on_path_is_preferred_and_ends_with_the_engine(
         return family
 
     assert all_end(on_loop(check))
+
+
+def test_a_key_that_the_person_uses_elsewhere_does_not_shut_us_out(
+    on_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLAMA_API_KEY", "of-another-server")
+
+    async def check() -> None:
+        engine = new_engine(tmp_path / "model.gguf")
+        try:
+            await asyncio.wait_for(engine.start(), 5)
+            assert engine.healthy()
+        finally:
+            await engine.stop()
+
+    on_loop(check)
+
+
+def test_stopping_leaves_no_socket(on_path: str, tmp_path: Path) -> None:
+    async def check() -> Path:
+        engine = new_engine(tmp_path / "model.gguf")
+        await engine.start()
+        assert engine.socket.is_socket()
+        await engine.stop()
+        return engine.socket.parent
+
+    assert not on_loop(check).exists()
+
+
+def test_a_long_name_for_temporary_files_is_avoided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address of a socket has a hundred characters, and people's folders have more."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("long" * 20)))
+    assert len(str(new_engine(tmp_path / "model.gguf").socket)) < 104
 
 
 def test_a_server_on_path_does_not_outlive_a_parent_that_was_killed(
@@ -600,7 +645,7 @@ def test_a_server_on_path_that_dies_comes_back(on_path: str, tmp_path: Path) -> 
 def test_killing_what_the_engine_calls_its_process_leaves_nothing_behind(
     on_path: str, tmp_path: Path
 ) -> None:
-    """A server that is left behind would keep the port, and all the memory of a model."""
+    """A server that is left behind would keep all the memory of a model."""
 
     async def check() -> list[psutil.Process]:
         engine = new_engine(tmp_path / "model.gguf")

@@ -1,7 +1,9 @@
 """llama.cpp's own server, started, watched and restarted by us.
 
-The work itself goes over its OpenAI-compatible API. When the process dies, requests that were
-running end with ``EngineDied``; it is started again, with growing pauses while that fails.
+The work itself goes over its OpenAI-compatible API, which it offers to whoever reaches it, pages in
+a browser included. So it listens on no port but on a Unix socket, in a folder that only this user
+may enter. When the process dies, requests that were running end with ``EngineDied``; it is started
+again, with growing pauses while that fails.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ import importlib.util
 import logging
 import os
 import re
+import secrets
 import shutil
-import socket
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -23,6 +26,7 @@ from pathlib import Path
 import httpx2
 
 from vivace.conversation.deltas import Delta
+from vivace.cpus import usable_cpus
 from vivace.engines.base import Card, Work
 from vivace.engines.openai import OpenAIEngine
 from vivace.errors import ConfigError, EngineDied
@@ -34,7 +38,12 @@ __all__ = ["LlamaCppEngine", "accelerators"]
 log = logging.getLogger("vivace.llamacpp")
 
 _LONGEST_PAUSE = 30.0
+_ROOT = "http://localhost"
+"""What its server is called in requests; nothing looks the name up."""
+_NOT_FOR_IT = frozenset({"LLAMA_API_KEY", "LLAMA_ARG_API_PREFIX"})
+"""Settings of another llama-server of this person, which would shut us out of ours."""
 _LOG_PREFIX = re.compile(r"^[\d.]+ [A-Z] ")
+_COMPLAINT = re.compile(r"error|fail|couldn't", re.IGNORECASE)
 
 
 def _server_command() -> list[str]:
@@ -98,19 +107,19 @@ class LlamaCppEngine:
         self.name = name
         self.cards: Sequence[Card] = (card,)
         self._path = path
-        port = _free_port()
-        self._root = f"http://127.0.0.1:{port}"
-        threads = os.cpu_count() or 1
+        self.socket = _socket_path()
         self._command = [
             *_server_command(),
             *("--model", str(path)),
-            *("--host", "127.0.0.1", "--port", str(port)),
+            *("--host", str(self.socket)),
             *("--ctx-size", str(card.context * slots), "--parallel", str(slots)),
-            *("--threads", str(threads), "--n-gpu-layers", str(gpu_layers)),
+            *("--threads", str(usable_cpus()), "--n-gpu-layers", str(gpu_layers)),
             *(_drafting(name) if drafts else ()),
         ]
         # Its grammar lets a model that was told to call a tool answer with text all the same.
-        self._api = OpenAIEngine(name, card, f"{self._root}/v1", fim=fim, forces_calls=False)
+        self._api = OpenAIEngine(
+            name, card, f"{_ROOT}/v1", fim=fim, forces_calls=False, socket=self.socket
+        )
         self._process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
         self._said: deque[str] = deque(maxlen=40)
@@ -133,6 +142,7 @@ class LlamaCppEngine:
         if self._process is not None:
             await _end(self._process)
         await self._api.stop()
+        self._forget_socket()
 
     def healthy(self) -> bool:
         return self._ready
@@ -156,8 +166,11 @@ class LlamaCppEngine:
     async def _launch(self) -> None:
         """Start the process and wait until it has loaded the model."""
         self._said.clear()
+        self._forget_socket()
+        self.socket.parent.mkdir(mode=0o700)  # ours, or it fails: whoever made it could replace it
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
+            env={name: value for name, value in os.environ.items() if name not in _NOT_FOR_IT},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -165,7 +178,8 @@ class LlamaCppEngine:
             start_new_session=True,
         )
         listening = asyncio.create_task(self._listen(self._process))
-        async with httpx2.AsyncClient(timeout=5, trust_env=False) as http:
+        by_socket = httpx2.AsyncHTTPTransport(uds=str(self.socket))
+        async with httpx2.AsyncClient(transport=by_socket, timeout=5, trust_env=False) as http:
             while not await self._answers(http):
                 if self._process.returncode is not None:
                     await listening
@@ -176,9 +190,12 @@ class LlamaCppEngine:
                 await asyncio.sleep(0.1)
         self._ready = True
 
+    def _forget_socket(self) -> None:
+        shutil.rmtree(self.socket.parent, ignore_errors=True)
+
     async def _answers(self, http: httpx2.AsyncClient) -> bool:
         with contextlib.suppress(httpx2.TransportError):
-            return (await http.get(f"{self._root}/health")).status_code == 200
+            return (await http.get(f"{_ROOT}/health")).status_code == 200
         return False
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
@@ -189,7 +206,9 @@ class LlamaCppEngine:
 
     def _reason(self) -> str:
         lines = [_LOG_PREFIX.sub("", line) for line in self._said]
-        complaints = [line for line in lines if "error" in line.lower() or "fail" in line]
+        complaints = [
+            line for line in lines if re.search("error|fail|couldn't", line, re.IGNORECASE)
+        ]
         return (complaints or list(self._said) or ["it said nothing"])[0][:300]
 
     async def _watch(self) -> None:
@@ -220,6 +239,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             return
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+def _socket_path() -> Path:
+    """In a folder of its own, which is made when the server starts."""
+    name = Path(f"vivace-{secrets.token_hex(8)}", "llama.sock")
+    path = Path(tempfile.gettempdir(), name)
+    # The system takes no longer address: 104 bytes on macOS, 108 on Linux, with the final zero.
+    return path if len(os.fsencode(path)) < 104 else Path("/tmp", name)  # noqa: S108

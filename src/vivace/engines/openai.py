@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -41,12 +42,14 @@ class OpenAIEngine:
         fim: Fim | None = None,
         forces_calls: bool = True,
         predictions: bool = False,
+        socket: Path | None = None,
     ) -> None:
         """``url`` ends in ``/v1``. ``upstream`` is the model's name there, if it is another.
 
         ``forces_calls``: whether the endpoint really makes a call when one is required. Where it
         does not, the call is asked for by a schema, which it does follow. ``predictions``: whether
-        it takes the text that a client foretells.
+        it takes the text that a client foretells. ``socket``: the Unix socket of an endpoint that
+        has no port; the host in ``url`` is but a name then.
         """
         self.name = name
         self.cards: Sequence[Card] = (card,)
@@ -56,18 +59,7 @@ class OpenAIEngine:
         self._predictions = predictions
         self._running = 0
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        # Reading a long prompt on a small machine takes minutes before the first byte comes.
-        timeout = httpx2.Timeout(10, read=900)
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-        self._connect = functools.partial(
-            httpx2.AsyncClient,
-            base_url=url.rstrip("/"),
-            headers=headers,
-            timeout=timeout,
-            limits=limits,
-            # A proxy for the world cannot reach this machine's own loopback.
-            trust_env=not is_loopback(httpx2.URL(url).host),
-        )
+        self._connect = functools.partial(_client, url.rstrip("/"), headers, socket)
         self._http = self._connect()
 
     async def start(self) -> None:
@@ -185,6 +177,21 @@ class OpenAIEngine:
             "stop": [*stop, *sampling.stop] or None,
         }
         return {name: value for name, value in settings.items() if value is not None}
+
+
+def _client(url: str, headers: dict[str, str], socket: Path | None) -> httpx2.AsyncClient:
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+    by_socket = httpx2.AsyncHTTPTransport(uds=str(socket), limits=limits) if socket else None
+    return httpx2.AsyncClient(
+        base_url=url,
+        headers=headers,
+        # Reading a long prompt on a small machine takes minutes before the first byte comes.
+        timeout=httpx2.Timeout(10, read=900),
+        limits=limits,
+        transport=by_socket,
+        # A proxy for the world cannot reach this machine's own loopback.
+        trust_env=not is_loopback(httpx2.URL(url).host),
+    )
 
 
 async def _events(response: httpx2.Response) -> AsyncIterator[bytes]:

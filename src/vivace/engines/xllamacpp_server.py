@@ -17,8 +17,7 @@ __all__ = ["main"]
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", required=True)
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--host", required=True)
     parser.add_argument("--ctx-size", type=int, required=True)
     parser.add_argument("--parallel", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
@@ -29,7 +28,6 @@ def main() -> None:
     params = xllamacpp.CommonParams()
     params.model.path = options.model
     params.hostnames = [options.host]
-    params.port = options.port
     params.n_ctx = options.ctx_size
     params.n_parallel = options.parallel
     params.cpuparams.n_threads = options.threads
