@@ -47,11 +47,14 @@ context = {context}
 
 
 @contextlib.contextmanager
-def running(command: list[str], port: int | None, ready: str) -> Iterator[subprocess.Popen[str]]:
+def running(
+    command: list[str], port: int | None, ready: str, source: Path = ROOT / "src"
+) -> Iterator[subprocess.Popen[str]]:
+    """``source`` is the code of ours that it may use."""
     quiet = None if os.environ.get("VIVACE_BENCH_LOGS") else subprocess.DEVNULL
     process = subprocess.Popen(
         command,
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": f"{source}:{ROOT}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE if port is None else quiet,
         stderr=quiet,
@@ -92,16 +95,17 @@ def serve_vllm(python: str, model: Path, port: int) -> contextlib.AbstractContex
 
 
 def serve_vivace(
-    python: str, model: Path, port: int, folder: Path, **more: Any
+    python: str, model: Path, port: int, folder: Path, source: Path = ROOT / "src", **more: Any
 ) -> contextlib.AbstractContextManager[Any]:
-    """``more`` are further arguments of vLLM."""
+    """From the code in ``source``; ``more`` are further arguments of vLLM."""
     given = {name: value for name, value in SETTINGS.items() if name != "max_model_len"} | more
     arguments = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     context = SETTINGS["max_model_len"]
     text = CONFIG.format(port=port, model=MODEL, path=model, context=context, arguments=arguments)
     path = folder / f"vivace-{port}.toml"
     path.write_text(text)
-    return running([python, "-m", "vivace.cli", "serve", "-c", str(path)], port, "/readyz")
+    command = [python, "-m", "vivace.cli", "serve", "-c", str(path)]
+    return running(command, port, "/readyz", source)
 
 
 def serve_litellm(

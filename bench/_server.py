@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -20,11 +21,15 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def served(config: str, **files: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def served(
+    config: str, *, source: Path | None = None, **files: str
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """Serve this configuration (``{port}`` is filled in); ``files`` are written beside it.
 
-    Yields the port and the process. Names of files have their dots as underscores.
+    Yields the port and the process. Names of files have their dots as underscores. ``source`` is
+    the ``src`` of another tree to serve from.
     """
+    environment = {**os.environ, "PYTHONPATH": str(source)} if source is not None else None
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
@@ -32,7 +37,8 @@ def served(config: str, **files: str) -> Iterator[tuple[int, subprocess.Popen[by
         path = Path(folder) / "vivace.toml"
         path.write_text(config.format(port=port))
         command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(path)]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(command, stderr=quiet, env=environment) as process:
             try:
                 wait_until_ready(port, process)
                 yield port, process
@@ -79,11 +85,17 @@ def words(count: int) -> str:
 
 @contextlib.contextmanager
 def served_script(
-    text: str, *, times: int = 1, rate: float, burst: int = 1, context: int = 131_072
+    text: str,
+    *,
+    times: int = 1,
+    rate: float,
+    burst: int = 1,
+    context: int = 131_072,
+    source: Path | None = None,
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """Serve a scripted engine that always says this text so many times, at this rate, with so
     many tokens in one delta."""
     config = _SCRIPTED.format(rate=rate, burst=burst, context=context)
     script = f'[[replies]]\nthen = [{{ do = "say", text = "{text}", times = {times} }}]\n'
-    with served(config, script_toml=script) as server:
+    with served(config, source=source, script_toml=script) as server:
         yield server

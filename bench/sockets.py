@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import itertools
 import json
 import multiprocessing
 import os
 import resource
 import time
+from collections.abc import Iterator
 from multiprocessing.synchronize import Event
 
 import psutil
@@ -46,16 +48,32 @@ async def _open_idle(port: int, count: int, opened: Event, leave: Event) -> None
 
 
 def _idle_clients(port: int, count: int, opened: Event, leave: Event) -> None:
-    _raise_file_limit()
+    raise_file_limit()
     asyncio.run(_open_idle(port, count, opened, leave))
 
 
-def _raise_file_limit() -> None:
+@contextlib.contextmanager
+def idle_clients(port: int, count: int) -> Iterator[None]:
+    """So many open WebSockets that say nothing, in a process of their own."""
+    opened, leave = multiprocessing.Event(), multiprocessing.Event()
+    clients = multiprocessing.Process(target=_idle_clients, args=(port, count, opened, leave))
+    clients.start()
+    try:
+        while not opened.wait(1):
+            if not clients.is_alive():
+                raise RuntimeError("the idle clients could not connect")
+        yield
+    finally:
+        leave.set()
+        clients.join()
+
+
+def raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _gaps(port: int) -> list[float]:
+async def gaps_of_a_stream(port: int) -> list[float]:
     """Seconds between the deltas of one stream, as its client sees them."""
     async with connect(
         f"ws://127.0.0.1:{port}/v1/responses", compression=None, max_size=None
@@ -81,42 +99,33 @@ def main() -> None:
         rate=(1000, "tokens per second of the active stream"),
         seconds=(10, "length of the active stream"),
     )
-    _raise_file_limit()
+    raise_file_limit()
     tokens = options.rate * options.seconds
     with served_script(" word", times=tokens, rate=options.rate) as (port, process):
         gateway = psutil.Process(process.pid)
         before = gateway.memory_info().rss
-        alone = asyncio.run(_gaps(port))
+        alone = asyncio.run(gaps_of_a_stream(port))
         report.spread("gap between tokens, no other connection", alone, "ms", 1000)
 
-        opened, leave = multiprocessing.Event(), multiprocessing.Event()
-        clients = multiprocessing.Process(
-            target=_idle_clients, args=(port, options.connections, opened, leave)
-        )
         started = time.perf_counter()
-        clients.start()
-        while not opened.wait(1):
-            if not clients.is_alive():
-                raise RuntimeError("the idle clients could not connect")
-        took = time.perf_counter() - started
-        report.say("idle connections", options.connections)
-        report.say("connections opened per second", options.connections / took)
-        per_connection = (gateway.memory_info().rss - before) / options.connections
-        report.say("memory per connection", per_connection / 1024, "KiB")
+        with idle_clients(port, options.connections):
+            took = time.perf_counter() - started
+            report.say("idle connections", options.connections)
+            report.say("connections opened per second", options.connections / took)
+            per_connection = (gateway.memory_info().rss - before) / options.connections
+            report.say("memory per connection", per_connection / 1024, "KiB")
 
-        gateway.cpu_percent()
-        psutil.cpu_percent(percpu=True)
-        gaps = asyncio.run(_gaps(port))
-        report.say("CPU of the gateway during the stream", gateway.cpu_percent(), "% of a core")
-        cores = psutil.cpu_percent(percpu=True)
-        report.say(
-            "CPU of each core during the stream", ", ".join(f"{core:.0f}%" for core in cores)
-        )
-        report.spread("gap between tokens, among idle connections", gaps, "ms", 1000)
-        report.say("longest gap", max(gaps) * 1000, "ms")
-        report.say("tokens per second", len(gaps) / sum(gaps))
-        leave.set()
-        clients.join()
+            gateway.cpu_percent()
+            psutil.cpu_percent(percpu=True)
+            gaps = asyncio.run(gaps_of_a_stream(port))
+            report.say("CPU of the gateway during the stream", gateway.cpu_percent(), "% of a core")
+            cores = psutil.cpu_percent(percpu=True)
+            report.say(
+                "CPU of each core during the stream", ", ".join(f"{core:.0f}%" for core in cores)
+            )
+            report.spread("gap between tokens, among idle connections", gaps, "ms", 1000)
+            report.say("longest gap", max(gaps) * 1000, "ms")
+            report.say("tokens per second", len(gaps) / sum(gaps))
 
     p99 = percentile(gaps, 0.99) * 1000
     report.goal(

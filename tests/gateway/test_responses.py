@@ -362,6 +362,19 @@ def test_responses_of_another_owner_do_not_exist() -> None:
         assert gateway.engine.running() == 1
 
 
+def test_who_may_not_delete_a_response_takes_nothing_of_it() -> None:
+    with RunningGateway(config=configuration(keys=keys("ada", "bob"))) as gateway:
+        ada = httpx.Client(base_url=gateway.http.base_url, headers=bearer("ada"))
+        bob = httpx.Client(base_url=gateway.http.base_url, headers=bearer("bob"))
+        path = f"{RESPONSES}/{create(ada, input='x', background=True)['id']}"
+        events = ada.get(path, params={"stream": "true"}).text
+        assert "response.completed" in events
+        assert bob.delete(path).status_code == 404
+        assert ada.get(path, params={"stream": "true"}).text == events
+        assert ada.delete(path).status_code == 200
+        assert ada.get(path, params={"stream": "true"}).status_code == 404
+
+
 # -- in the background ----------------------------------------------------------------------------
 
 

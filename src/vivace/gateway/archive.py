@@ -119,11 +119,15 @@ class Archive:
         return await self._store.load(response_id, owner)
 
     async def delete(self, response_id: str, owner: str) -> bool:
+        """Whether there was such a turn; what is remembered of another owner's stays."""
+        recorded = self.record(response_id, owner) is not None
+        stored = await self._store.delete(response_id, owner)
+        if recorded:
+            self._records.pop(response_id, None)
         # Later turns of the chain hold the deleted one; they must not be continued from memory.
         for key in [key for key in self._links if key[0] == owner]:
             del self._links[key]
-        self._records.pop(response_id, None)
-        return await self._store.delete(response_id, owner)
+        return stored or recorded
 
     async def prune(self, now: int) -> int:
         return await self._store.prune(now)
