@@ -54,6 +54,7 @@ from vivace.protocol.items import (
     Tool,
 )
 from vivace.protocol.requests import Fill, JsonSchemaFormat, NamedTool, Toolbox, ToolChoice
+from vivace.supervisor import Supervisor
 
 pytest.importorskip("xllamacpp", reason="run: pip install 'vivace[llamacpp]'")
 
@@ -66,13 +67,18 @@ def model() -> Path:
     return model_file(MODEL)
 
 
-def new_engine(path: Path | None = None) -> LlamaCppEngine:
+def new_engine(path: Path | None = None, supervisor: Supervisor | None = None) -> LlamaCppEngine:
     known = find(MODEL)
     assert known is not None
     # One thread: several wait for each other, and stand still when something else has a core.
     with mock.patch("vivace.engines.llamacpp.usable_cpus", return_value=1):
         return LlamaCppEngine(
-            "llama", Card(MODEL, 1024), path or model(), fim=known.fim, slots=SLOTS
+            "llama",
+            Card(MODEL, 1024),
+            path or model(),
+            fim=known.fim,
+            slots=SLOTS,
+            supervisor=supervisor,
         )
 
 
@@ -243,7 +249,7 @@ def test_a_folder_that_another_made_at_its_place_is_not_used(tmp_path: Path) -> 
     (engine.socket.parent).mkdir()
     with (
         mock.patch("shutil.rmtree"),  # as where it is not ours to remove
-        pytest.raises(FileExistsError),
+        pytest.raises(EngineDied, match="File exists"),
     ):
         asyncio.run(engine.start())
     engine.socket.parent.rmdir()
@@ -657,3 +663,72 @@ def test_killing_what_the_engine_calls_its_process_leaves_nothing_behind(
         return family
 
     assert all_end(on_loop(check))
+
+
+# -- the watch over it ----------------------------------------------------------------------------
+
+
+async def no_process(*_: Any, **__: Any) -> Any:
+    raise OSError(24, "Too many open files")
+
+
+async def no_answer(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("what nobody foresaw, while the child lives")
+
+
+@pytest.mark.parametrize(
+    ("where", "failure"),
+    [
+        ("asyncio.create_subprocess_exec", no_process),
+        ("vivace.engines.llamacpp.LlamaCppEngine._answers", no_answer),
+    ],
+    ids=["no process", "no answer"],
+)
+def test_whatever_goes_wrong_while_it_comes_back_it_is_tried_again(
+    on_path: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    failure: Callable[..., Coroutine[Any, Any, Any]],
+) -> None:
+    async def check() -> list[psutil.Process]:
+        supervisor = Supervisor(first=0.01)
+        engine = new_engine(tmp_path / "model.gguf", supervisor)
+        await engine.start()
+        family = family_of(engine)
+        with monkeypatch.context() as broken:
+            broken.setattr(where, failure)
+            kill(engine)
+            await until(lambda: supervisor.watched["engine-llama"].restarts > 1)
+            assert not engine.healthy()
+        await until(engine.healthy)
+        family += family_of(engine)
+        await engine.stop()
+        return family
+
+    assert all_end(on_loop(check))
+
+
+def test_a_first_start_without_a_process_says_why(
+    on_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = new_engine(tmp_path / "model.gguf")
+    monkeypatch.setattr("asyncio.create_subprocess_exec", no_process)
+    with pytest.raises(EngineDied, match="Too many open files"):
+        asyncio.run(engine.start())
+    asyncio.run(engine.stop())
+
+
+def test_a_line_of_any_length_does_not_stop_it(on_path: str, tmp_path: Path) -> None:
+    """A log that nobody reads blocks its writer once the pipe is full."""
+    llama_server.put_into(tmp_path, first="print('x' * 1_000_000, flush=True)")
+
+    async def check() -> None:
+        engine = new_engine(tmp_path / "model.gguf")
+        try:
+            await asyncio.wait_for(engine.start(), 10)
+            assert engine.healthy()
+        finally:
+            await engine.stop()
+
+    on_loop(check)

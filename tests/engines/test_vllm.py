@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from itertools import count, pairwise
 from typing import Any, TypeVar
+from unittest import mock
 
 import jsonschema_rs
 import pytest
@@ -27,7 +28,7 @@ from vivace.engines.base import Chat, Sampling, Work
 from vivace.engines.messages import chat_messages
 from vivace.engines.token_chain import Prompt
 from vivace.engines.tool_forms import ToolForms
-from vivace.engines.vllm import WRITTEN_FOR
+from vivace.engines.vllm import WRITTEN_FOR, VllmEngine
 from vivace.errors import ConfigError, EngineDied, EngineError
 from vivace.protocol.items import (
     AdditionalTools,
@@ -47,6 +48,7 @@ from vivace.protocol.requests import (
     Toolbox,
     ToolChoice,
 )
+from vivace.supervisor import Supervisor
 
 T = TypeVar("T")
 pytestmark = pytest.mark.timeout(420)
@@ -604,3 +606,41 @@ def test_nothing_of_the_settings_stays_in_our_environment(lab: Lab) -> None:
         assert "VLLM_NO_USAGE_STATS" not in os.environ
 
     lab.run(check)
+
+
+@pytest.mark.parametrize("where", ["loading", "learning"])
+def test_whatever_goes_wrong_while_it_comes_back_it_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Without vLLM: what is watched is played."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    supervisor = Supervisor(first=0.01)
+    engine = VllmEngine("vllm", CARD, "model", supervisor=supervisor)
+    cores: list[mock.Mock] = []
+    broken = {"loading": False, "learning": False}
+
+    def load() -> mock.Mock:
+        if broken["loading"]:
+            raise RuntimeError("what nobody foresaw")
+        cores.append(mock.Mock(errored=False))
+        return cores[-1]
+
+    def learn(core: mock.Mock) -> None:
+        if broken["learning"]:
+            raise RuntimeError("what nobody foresaw")
+
+    async def check() -> None:
+        await engine.start()
+        broken[where] = True
+        cores[0].errored = True
+        cores[0].shutdown.side_effect = RuntimeError("it will not even be buried")
+        await until(lambda: supervisor.watched["engine-vllm"].restarts > 1)
+        assert not engine.healthy()
+        broken[where] = False
+        await until(engine.healthy)
+        await engine.stop()
+
+    monkeypatch.setattr(engine, "_load", load)
+    monkeypatch.setattr(engine, "_learn", learn)
+    asyncio.run(check())
+    assert all(core.shutdown.called for core in cores)

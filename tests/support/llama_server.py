@@ -27,7 +27,8 @@ socketserver.UnixStreamServer(sys.argv[sys.argv.index("--host") + 1], Health).se
 """
 
 
-def put_into(folder: Path) -> None:
+def put_into(folder: Path, *, first: str = "") -> None:
+    """``first`` is what it does before anything else."""
     program = folder / "llama-server"
-    program.write_text(f"#!{sys.executable}\n{_STAND_IN}")
+    program.write_text(f"#!{sys.executable}\n{first}\n{_STAND_IN}")
     program.chmod(0o755)

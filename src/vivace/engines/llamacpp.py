@@ -32,12 +32,12 @@ from vivace.engines.openai import OpenAIEngine
 from vivace.errors import ConfigError, EngineDied
 from vivace.models import Fim
 from vivace.protocol.items import Item
+from vivace.supervisor import Supervisor
 
 __all__ = ["LlamaCppEngine", "accelerators"]
 
 log = logging.getLogger("vivace.llamacpp")
 
-_LONGEST_PAUSE = 30.0
 _ROOT = "http://localhost"
 """What its server is called in requests; nothing looks the name up."""
 _NOT_FOR_IT = frozenset({"LLAMA_API_KEY", "LLAMA_ARG_API_PREFIX"})
@@ -101,9 +101,10 @@ class LlamaCppEngine:
         slots: int = 2,
         gpu_layers: int = 999,
         drafts: bool = False,
+        supervisor: Supervisor | None = None,
     ) -> None:
         """``card.context`` is what each of the ``slots`` gets. ``drafts``: repeated text is drafted
-        and checked many tokens at a time."""
+        and checked many tokens at a time. ``supervisor`` keeps the watch alive."""
         self.name = name
         self.cards: Sequence[Card] = (card,)
         self._path = path
@@ -121,7 +122,9 @@ class LlamaCppEngine:
             name, card, f"{_ROOT}/v1", fim=fim, forces_calls=False, socket=self.socket
         )
         self._process: asyncio.subprocess.Process | None = None
+        self._supervisor = supervisor or Supervisor()
         self._watching: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
         self._said: deque[str] = deque(maxlen=40)
         self._ready = False
 
@@ -132,7 +135,7 @@ class LlamaCppEngine:
     async def start(self) -> None:
         await self._api.start()
         await self._launch()
-        self._watching = asyncio.create_task(self._watch())
+        self._watching = self._supervisor.watch(f"engine-{self.name}", self._watch)
 
     async def stop(self) -> None:
         self._ready = False
@@ -166,9 +169,22 @@ class LlamaCppEngine:
     async def _launch(self) -> None:
         """Start the process and wait until it has loaded the model."""
         self._said.clear()
+        try:
+            self._process = process = await self._spawn()
+        except OSError as error:
+            raise EngineDied(f"llama.cpp cannot be started: {error}.") from error
+        self._listening = asyncio.create_task(self._listen(process))
+        try:
+            await self._loaded(process, self._listening)
+        except Exception:
+            await _end(process)
+            raise
+        self._ready = True
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
         self._forget_socket()
         self.socket.parent.mkdir(mode=0o700)  # ours, or it fails: whoever made it could replace it
-        self._process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *self._command,
             env={name: value for name, value in os.environ.items() if name not in _NOT_FOR_IT},
             stdin=asyncio.subprocess.PIPE,
@@ -177,21 +193,23 @@ class LlamaCppEngine:
             # A terminal's Ctrl-C is for us; we end the engine when its answers are done.
             start_new_session=True,
         )
-        listening = asyncio.create_task(self._listen(self._process))
+
+    def _forget_socket(self) -> None:
+        shutil.rmtree(self.socket.parent, ignore_errors=True)
+
+    async def _loaded(
+        self, process: asyncio.subprocess.Process, listening: asyncio.Task[None]
+    ) -> None:
         by_socket = httpx2.AsyncHTTPTransport(uds=str(self.socket))
         async with httpx2.AsyncClient(transport=by_socket, timeout=5, trust_env=False) as http:
             while not await self._answers(http):
-                if self._process.returncode is not None:
+                if process.returncode is not None:
                     await listening
                     raise EngineDied(
                         f"llama.cpp could not load {self._path}: {self._reason()}. If the file is "
                         "spoilt, delete it or name another (--model, or path in vivace.toml)."
                     )
                 await asyncio.sleep(0.1)
-        self._ready = True
-
-    def _forget_socket(self) -> None:
-        shutil.rmtree(self.socket.parent, ignore_errors=True)
 
     async def _answers(self, http: httpx2.AsyncClient) -> bool:
         with contextlib.suppress(httpx2.TransportError):
@@ -201,8 +219,11 @@ class LlamaCppEngine:
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         """Keep the last lines it says, to explain a failure; the rest goes nowhere."""
         assert process.stdout is not None
-        async for line in process.stdout:
-            self._said.append(line.decode(errors="replace").strip())
+        line = b"-"
+        while line:
+            with contextlib.suppress(ValueError):  # a line too long to be kept
+                line = await process.stdout.readline()
+                self._said.append(line.decode(errors="replace").strip())
 
     def _reason(self) -> str:
         lines = [_LOG_PREFIX.sub("", line) for line in self._said]
@@ -212,7 +233,7 @@ class LlamaCppEngine:
         return (complaints or list(self._said) or ["it said nothing"])[0][:300]
 
     async def _watch(self) -> None:
-        pause = 0.5
+        """Whenever it dies, start it again; where that fails, the supervisor has us try later."""
         while True:
             assert self._process is not None
             code = await self._process.wait()
@@ -220,12 +241,10 @@ class LlamaCppEngine:
             log.warning("%s died with exit code %s; starting it again", self.name, code)
             try:
                 await self._launch()
-                pause = 0.5
-                log.info("%s is running again", self.name)
             except EngineDied as error:
-                log.warning("%s: %s Next try in %.1f s", self.name, error, pause)
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, pause * 2)
+                log.warning("%s: %s", self.name, error)
+                raise
+            log.info("%s is running again", self.name)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

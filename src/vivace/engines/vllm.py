@@ -33,6 +33,7 @@ from vivace.models import Fim
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat
 from vivace.speculation.sources import old_text
+from vivace.supervisor import Supervisor
 
 __all__ = ["WRITTEN_FOR", "VllmEngine"]
 
@@ -55,10 +56,11 @@ class VllmEngine:
         reasoning_parser: str | None = None,
         fim: Fim | None = None,
         speculation: Literal["edits", "exact"] | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         """``model`` is a folder or a hub id. ``arguments`` are vLLM's own engine arguments,
         ``environment`` its variables; both reach it as they are. ``speculation``: draft answers
-        from the text they rewrite."""
+        from the text they rewrite. ``supervisor`` keeps the watch alive."""
         if importlib.util.find_spec("vllm") is None:
             raise ConfigError(
                 f"Engine {name!r} needs vLLM, which is not installed. Run: pip install "
@@ -80,6 +82,7 @@ class VllmEngine:
         self._book: ChainBook | None = None
         self._defaults: dict[str, Any] = {}
         """How the model wants to be sampled; vLLM reads that from disk whenever it is asked."""
+        self._supervisor = supervisor or Supervisor()
         self._watching: asyncio.Task[None] | None = None
 
     # -- life -------------------------------------------------------------------------------------
@@ -87,7 +90,7 @@ class VllmEngine:
     async def start(self) -> None:
         await self._launch()
         if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._watch())
+            self._watching = self._supervisor.watch(f"engine-{self.name}", self._watch)
 
     async def stop(self) -> None:
         if self._watching is not None:
@@ -107,14 +110,23 @@ class VllmEngine:
 
     async def _launch(self) -> None:
         # Loading takes a minute; the gateway must answer /healthz and signals meanwhile.
-        self._engine = await asyncio.to_thread(self._load)
-        self._defaults = self._engine.model_config.get_diff_sampling_param()
+        engine = await asyncio.to_thread(self._load)
+        try:
+            self._learn(engine)
+        except Exception:
+            await asyncio.to_thread(engine.shutdown)
+            raise
+        self._engine = engine
+
+    def _learn(self, engine: Any) -> None:
+        """What its model wants: how to be sampled, and how conversations are written for it."""
+        self._defaults = engine.model_config.get_diff_sampling_param()
         self._defaults.pop("max_tokens", None)
         if self._speculation is not None and self._defaults.pop("min_p", None):
             log.warning(
                 "%s: vLLM takes no min_p beside drafts; the model's own is left out", self.name
             )
-        template = _HubTemplate(self._engine.renderer.tokenizer)
+        template = _HubTemplate(engine.renderer.tokenizer)
         growth = classify(template)
         if growth != "append_only":
             log.warning(
@@ -185,12 +197,10 @@ class VllmEngine:
         return {"speculative_config": {"method": "ngram", **repeat}}
 
     async def _watch(self) -> None:
-        """Start it again when its process dies, with growing pauses while that fails."""
-        pause = 0.5
+        """Whenever it dies, start it again; where that fails, the supervisor has us try later."""
         while True:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(0.5)
             if self.healthy():
-                pause = 0.5
                 continue
             log.warning("%s died; starting it again", self.name)
             dead, self._engine = self._engine, None
@@ -198,10 +208,10 @@ class VllmEngine:
                 await asyncio.to_thread(dead.shutdown)
             try:
                 await self._launch()
-                log.info("%s is running again", self.name)
             except (EngineError, ConfigError) as error:
-                pause = min(30.0, pause * 2)
-                log.warning("%s: %s; next try in %.0f s", self.name, error, pause)
+                log.warning("%s: %s", self.name, error)
+                raise
+            log.info("%s is running again", self.name)
 
     # -- work -------------------------------------------------------------------------------------
 

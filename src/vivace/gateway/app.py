@@ -77,7 +77,7 @@ _MEGABYTE = 1_000_000
 _PRUNE_EVERY = 600.0
 
 
-def build_engine(config: EngineConfig, base: Path) -> Engine:
+def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> Engine:
     card = Card(config.model, config.context)
     match config:
         case OpenAIConfig():
@@ -100,9 +100,10 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
                 slots=config.slots,
                 gpu_layers=config.gpu_layers,
                 drafts=config.speculation is not None,
+                supervisor=supervisor,
             )
         case VllmConfig():
-            return _vllm(config, card, base)
+            return _vllm(config, card, base, supervisor)
     script = Script.load(base / config.script) if config.script else Script()
     capacity = Capacity(
         rate=config.rate,
@@ -115,7 +116,7 @@ def build_engine(config: EngineConfig, base: Path) -> Engine:
     return ScriptedEngine(config.name, [card], script, capacity)
 
 
-def _vllm(config: VllmConfig, card: Card, base: Path) -> Engine:
+def _vllm(config: VllmConfig, card: Card, base: Path, supervisor: Supervisor) -> Engine:
     folder = base / config.path
     known = models.find(config.model) or models.find(config.path)
     devices = {"CUDA_VISIBLE_DEVICES": config.devices} if config.devices else {}
@@ -129,6 +130,7 @@ def _vllm(config: VllmConfig, card: Card, base: Path) -> Engine:
         reasoning_parser=config.reasoning_parser,
         fim=known.fim if known else None,
         speculation=config.speculation,
+        supervisor=supervisor,
     )
 
 
@@ -170,7 +172,7 @@ class Gateway:
         self.supervisor = Supervisor()
         self.metrics.show_tasks(self.supervisor)
         self.catalogue = Catalogue(
-            [build_engine(engine, base) for engine in config.engines],
+            [build_engine(engine, base, self.supervisor) for engine in config.engines],
             [_tier(tier) for tier in config.tiers],
         )
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
