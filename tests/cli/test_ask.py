@@ -24,6 +24,8 @@ from vivace.engines.scripted import Fail, Reply, Say, Stall
 
 STORY = Reply(when="story", then=(Say("Once upon a time there was a story.\n", times=10_000),))
 NOWHERE = "http://127.0.0.1:9"
+HOSTILE = "Look: \x1b]52;c;cm0gLXJmIC8=\x07 \x9b2J \u202eback\x1b[8mhidden \r\n"
+"""Writes the clipboard, clears the screen, turns the direction around, hides what follows."""
 
 
 @pytest.fixture
@@ -103,6 +105,13 @@ def test_the_answer_alone_is_on_standard_output_and_the_figures_are_beside_it(
     assert ran.returncode == 0
     assert ran.stdout == "I am well, thank you.\n"
     assert re.fullmatch(r"\d+ tokens · first after \d+\.\d\d s · \d+ tokens/s\n", ran.stderr)
+
+
+def test_a_pipe_gets_the_answer_byte_by_byte(gateway: RunningGateway, home: CleanHome) -> None:
+    gateway.engine.play([Reply(then=(Say(HOSTILE),))])
+    with asking(home, gateway.url, "Show me") as process:
+        said, _ = process.communicate(timeout=20)
+    assert said == f"{HOSTILE}\n".encode()
 
 
 def test_quiet_leaves_the_figures_out(gateway: RunningGateway, home: CleanHome) -> None:
@@ -356,6 +365,19 @@ def test_a_terminal_shows_the_answer_and_then_its_speed(
         child.expect(pexpect.EOF)
         child.wait()
         assert child.exitstatus == 0
+
+
+@pytest.mark.parametrize("act", [Say(HOSTILE), Fail(HOSTILE)], ids=["answer", "error"])
+def test_neither_an_answer_nor_an_error_steers_the_terminal(
+    gateway: RunningGateway, home: CleanHome, act: Say | Fail
+) -> None:
+    gateway.engine.play([Reply(then=(act,))])
+    with terminal(home, gateway.url, "Show me") as child:
+        child.expect(pexpect.EOF)
+        shown = str(child.before)
+    assert "Look: \ufffd]52;c;cm0gLXJmIC8=\ufffd \ufffd2J \ufffdback\ufffd[8mhidden" in shown
+    ours = re.sub(r"\x1b\[\d*m", "", shown)  # the figures are dim
+    assert not set(ours) & {"\x1b", "\x07", "\x9b", "\u202e"}
 
 
 def test_a_terminal_shows_the_answer_while_it_is_being_written_and_ctrl_c_stops_it(

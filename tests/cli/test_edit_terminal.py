@@ -227,6 +227,21 @@ def test_ctrl_c_during_a_check_ends_it_and_says_that_the_edit_is_kept(project: P
     assert project.shop.read_text() == TYPED
 
 
+def test_the_output_of_a_check_does_not_steer_the_terminal(project: Project) -> None:
+    project.play(answers(TYPED))
+    check = r"printf 'seen \033]52;c;QQ==\007 \302\2332J \377\n'"
+    with project.terminal("shop.py", EVERYWHERE, "--yes", "--check", check) as child:
+        child.expect_exact("\nseen \ufffd]52;c;QQ==\ufffd \ufffd2J \ufffd\r\n")
+        assert ended(child) == 0
+
+
+def test_code_that_does_not_read_as_it_runs_is_seen_in_the_diff(project: Project) -> None:
+    project.play(answers(SHOP.replace("# keep the order", "# keep \u202e}\u2066 the order")))
+    with project.terminal("shop.py", "change the comment in add", "--diff") as child:
+        child.expect_exact("+        # keep \ufffd}\ufffd the order")
+        assert ended(child) == 0
+
+
 def test_the_winner_of_several_attempts_is_shown_and_asked_about(project: Project) -> None:
     project.play(answers(TYPED))
     arguments = ("shop.py", EVERYWHERE, "--check", "true", "--try", "2")

@@ -253,6 +253,24 @@ def drawn(picture: Picture, trouble: str = "") -> list[str]:
     return [" ".join(line.split()) for line in console.export_text().splitlines()]
 
 
+def test_no_name_steers_the_terminal() -> None:
+    name = "\x1b]52;c;QQ==\x07\x9b2J\u202e"
+    rows = (ModelRow(name, 1, 1, 1, 1, None, None, None),)
+    hostile = Picture(
+        seconds=10,
+        connections=1,
+        refused={name: 1},
+        models=rows,
+        queues=(QueueRow(name, name, 1, None),),
+        engines=(EngineRow(name, True, 1, 1),),
+    )
+    console = Console(file=io.StringIO(), width=80, markup=False, highlight=False, record=True)
+    console.print(draw(hostile, "http://server/v1", 1, f"trouble {name}"))
+    shown = console.export_text()
+    assert shown.count("]52;c;QQ==") == 6
+    assert not set(shown) & {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
 def test_the_picture_says_it_all_in_eighty_columns() -> None:
     lines = drawn(
         Picture(

@@ -11,6 +11,7 @@ import msgspec
 
 from vivace.cli import options
 from vivace.cli.dialogue import Dialogue
+from vivace.cli.output import say
 from vivace.cli.places import state_root
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
 from vivace.workspace.ignore import why_not_read
@@ -53,7 +54,8 @@ def ask(
         git diff | vivace ask "What could break here?"
 
     In a terminal you can talk to it while it writes: type a line and Enter, and the answer takes
-    that direction at once. Esc or Ctrl-C stops it.
+    that direction at once. Esc or Ctrl-C stops it. Characters that would steer the terminal are
+    shown as �; a pipe gets the answer as it is.
     """
     body: dict[str, object] = {"input": _input(" ".join(question), files)}
     if model is not None:
@@ -66,7 +68,7 @@ def ask(
         figures = asyncio.run(_answer(url, key, body))
     except KeyboardInterrupt:
         figures = None
-        click.echo(err=True)
+        say(err=True)
     except ClientError as error:
         if goes_on and error.code == "previous_response_not_found":
             raise ClientError(
@@ -74,10 +76,10 @@ def ask(
             ) from None
         raise
     if figures is None:
-        click.echo("stopped", err=True)
+        say("stopped", err=True)
         sys.exit(130)
     if not quiet:
-        click.secho(describe(figures), err=True, dim=True)
+        say(describe(figures), err=True, dim=True)
 
 
 async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures | None:
@@ -85,7 +87,7 @@ async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures
     async with open_connection(url, key) as connection:
         dialogue = Dialogue(connection)
         await dialogue.answer(**body)
-        click.echo()
+        say()
         if dialogue.stopped:
             return None
         _remember(url, connection)

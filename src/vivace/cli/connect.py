@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
+from vivace.cli.output import put, say
 from vivace.cli.settings_files import Edit
 from vivace.config import is_loopback
 from vivace.errors import ConfigError
@@ -102,7 +103,7 @@ def _endpoint(url: str, model: str | None, key_env: str | None, *, writing: bool
                 "the model: --model NAME"
             ) from None
         assumed = f"a context of {SMALLEST} tokens is assumed" if model else "MODEL is its name"
-        click.echo(f"No server answers at {url} now; {assumed}.\n", err=True)
+        say(f"No server answers at {url} now; {assumed}.\n", err=True)
         return Endpoint(url, (Served(model or "MODEL"),), key_env)
     if model is None:
         return Endpoint(url, served, key_env)
@@ -192,7 +193,7 @@ def _keep(change: _Change) -> None:
     if not backup.exists():
         _write(backup, change.before)
         shutil.copymode(change.path, backup)
-        click.echo(f"kept     {backup}")
+        say(f"kept     {backup}")
 
 
 def _put(change: _Change, *, keep: bool) -> None:
@@ -201,20 +202,20 @@ def _put(change: _Change, *, keep: bool) -> None:
             _keep(change)
         if change.after is None:
             change.path.unlink()
-            click.echo(f"removed  {change.path}")
+            say(f"removed  {change.path}")
         else:
             _write(change.path, change.after)
-            click.echo(f"written  {change.path}")
+            say(f"written  {change.path}")
     except OSError as error:
         raise ConfigError(f"{change.path} cannot be written: {error.strerror}.") from error
 
 
 def _agreed(changes: Iterable[_Change], question: str, yes: bool) -> bool:
     for change in changes:
-        click.echo(change.diff())
+        say(change.diff())
     if yes or click.confirm(question):
         return True
-    click.echo("Nothing was changed.")
+    say("Nothing was changed.")
     return False
 
 
@@ -223,20 +224,20 @@ def _agreed(changes: Iterable[_Change], question: str, yes: bool) -> bool:
 
 def _show(name: str, client: Client, recipe: Recipe) -> None:
     if recipe.snippet:
-        click.echo(recipe.snippet, nl=False)
+        put(recipe.snippet)
         return
-    click.echo(f"{client.title} ({client.documentation})\n")
+    say(f"{client.title} ({client.documentation})\n")
     for edit in recipe.edits:
         now = _read(edit.path)
-        click.echo(f"-- {edit.path} ({'new' if now is None else 'add to what is there'})\n")
-        click.echo(edit.text)
+        say(f"-- {edit.path} ({'new' if now is None else 'add to what is there'})\n")
+        say(edit.text)
     _advise(recipe)
-    click.echo(f"\nTo have it written: vivace connect {name} --write")
+    say(f"\nTo have it written: vivace connect {name} --write")
 
 
 def _advise(recipe: Recipe) -> None:
     for note in recipe.notes:
-        click.echo(f"* {note}")
+        say(f"* {note}")
 
 
 def _connect(name: str, recipe: Recipe, yes: bool) -> None:
@@ -247,21 +248,21 @@ def _connect(name: str, recipe: Recipe, yes: bool) -> None:
         if after != before:
             changes.append(_Change(edit, before, after))
     if not changes:
-        click.echo("Everything is there already; nothing was changed.")
+        say("Everything is there already; nothing was changed.")
     elif not _agreed(changes, "Write this?", yes):
         return
     for change in changes:
         _put(change, keep=True)
-    click.echo()
+    say()
     _advise(recipe)
-    click.echo(f"* To undo: vivace connect {name} --undo")
+    say(f"* To undo: vivace connect {name} --undo")
 
 
 def _disconnect(client: Client, yes: bool) -> None:
     edits = client.recipe(_ANYWHERE, _person()).edits
     changes = [change for edit in edits if (change := _undoing(edit)) is not None]
     if not changes:
-        click.echo("There is nothing to undo.")
+        say("There is nothing to undo.")
         return
     if not _agreed(changes, "Undo this?", yes):
         return
@@ -271,7 +272,7 @@ def _disconnect(client: Client, yes: bool) -> None:
         if backup.exists() and change.after == _read(backup):
             backup.unlink()
         elif backup.exists():
-            click.echo(f"left     {backup}, the file as it was: it has been changed since")
+            say(f"left     {backup}, the file as it was: it has been changed since")
 
 
 def _undoing(edit: Edit) -> _Change | None:

@@ -16,6 +16,7 @@ from vivace.cli import options
 from vivace.cli.demonstration.desk import desk
 from vivace.cli.demonstration.sides import Edit, Plain
 from vivace.cli.keyboard import keys
+from vivace.cli.output import say
 from vivace.client.connection import open_connection
 from vivace.client.models import served_models
 
@@ -84,7 +85,7 @@ async def _show(url: str, key: str | None, model: str | None, rules: _Rules) -> 
             with Screen(plain, edit) if rules.live else contextlib.nullcontext() as screen:
                 await _until_over(race, edit, screen)
         edit.undo()
-    click.echo(summary(plain, edit, url))
+    say(summary(plain, edit, url))
 
 
 async def _race(ways: Sequence[Way], rules: _Rules) -> None:

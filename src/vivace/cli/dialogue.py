@@ -11,15 +11,15 @@ import contextlib
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-import click
-
 from vivace.cli.keyboard import ESCAPE, keys
+from vivace.cli.output import Control, put, say, styled
 from vivace.client.connection import Connection
 
 __all__ = ["Dialogue", "Listener", "Printed"]
 
 _PROMPT = "> "
 _ERASE = ("\x7f", "\b")
+_BACK = Control("\b \b")
 
 
 class Listener(Protocol):
@@ -36,13 +36,13 @@ class Listener(Protocol):
 
 
 class Printed:
-    """The answer as it is, on standard output."""
+    """The answer as it is, on standard output; in a terminal, without what would steer it."""
 
     def show(self, text: str) -> None:
-        click.echo(text, nl=False)
+        put(text)
 
     def pause(self) -> None:
-        click.echo()
+        say()
 
     def turned(self, line: str) -> str:
         return line
@@ -105,21 +105,21 @@ class Dialogue:
         elif key in _ERASE:
             if self._line:
                 self._line = self._line[:-1]
-                click.echo("\b \b", nl=False)
+                say(_BACK, nl=False)
         elif key.isprintable():
             if not self._typing:
                 self._typing = True
                 self._listener.pause()
-                click.echo(click.style(_PROMPT, bold=True), nl=False)
+                say(styled(_PROMPT, bold=True), nl=False)
             self._line += key
-            click.echo(key, nl=False)
+            say(key, nl=False)
 
     def _enter(self) -> None:
         line, self._line = self._line.strip(), ""
         if not self._typing:
             return
         self._typing = False
-        click.echo()
+        say()
         if not line:
             self._go_on()
         elif self._over:
@@ -134,7 +134,7 @@ class Dialogue:
     def _escape(self) -> None:
         if self._typing:
             self._typing, self._line = False, ""
-            click.echo()
+            say()
             self._go_on()
             self._line_done.set()
         else:

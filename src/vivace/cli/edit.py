@@ -17,6 +17,7 @@ from vivace.cli.editing.targets import Target, names_a_file, open_target, worksp
 from vivace.cli.editing.terminal import ask_line
 from vivace.cli.editing.view import LiveView, PlainView
 from vivace.cli.editing.workflow import Exit, Settings, Workflow
+from vivace.cli.output import say
 from vivace.cli.places import state_root
 from vivace.client.connection import open_connection
 from vivace.client.models import served_models
@@ -135,7 +136,7 @@ def edit(
     try:
         status = asyncio.run(_run(workspace, targets, names, instruction, settings, models))
     except KeyboardInterrupt:
-        click.echo("\nstopped", err=True)
+        say("\nstopped", err=True)
         status = Exit.STOPPED
     sys.exit(status)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from vivace.cli import options
+from vivace.cli.output import say
 from vivace.errors import ConfigError
 from vivace.keyring import Keyring
 
@@ -40,8 +41,8 @@ def create(name: str, path: Path) -> None:
     NAME says whose it is. The key alone goes to standard output.
     """
     keyring = _keyring(path)
-    click.echo(keyring.create(name))
-    click.echo(
+    say(keyring.create(name))
+    say(
         f"\nThis is the key of {name!r}. It is not shown again: only its hash is kept, in "
         f"{keyring.path}.\n"
         "* Put it where it is used into an environment variable: export VIVACE_KEY=...\n"
@@ -58,10 +59,10 @@ def list_keys(path: Path) -> None:
     """Say which keys there are, and since when."""
     entries = _keyring(path).entries()
     if not entries:
-        click.echo("There are no keys yet. To make one: vivace keys create NAME", err=True)
+        say("There are no keys yet. To make one: vivace keys create NAME", err=True)
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
-        click.echo(f"{entry.name:{width}}  {entry.created_at}")
+        say(f"{entry.name:{width}}  {entry.created_at}")
 
 
 @keys.command()
@@ -70,4 +71,4 @@ def list_keys(path: Path) -> None:
 def revoke(name: str, path: Path) -> None:
     """Take a key back; it opens nothing from now on."""
     _keyring(path).revoke(name)
-    click.echo(f"The key of {name!r} is revoked.")
+    say(f"The key of {name!r} is revoked.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from vivace.cli.connect import connect
 from vivace.cli.demo import demo
 from vivace.cli.edit import edit
 from vivace.cli.keys import keys
+from vivace.cli.output import say
 from vivace.cli.top import top
 from vivace.cli.undo import undo
 from vivace.cli.up import up
@@ -76,17 +78,24 @@ def check_config(path: Path) -> None:
     """Say whether the configuration file is right, and what it means."""
     loaded = load(path)
     server = loaded.server
-    click.echo(f"{path} is right.")
-    click.echo(f"  listens on  http://{server.host}:{server.port}/v1")
-    click.echo(f"  keys        {len(loaded.keys) or 'none (this machine only)'}")
-    click.echo(f"  store       {loaded.store.path}, up to {loaded.store.max_megabytes} MB")
+    say(f"{path} is right.")
+    say(f"  listens on  http://{server.host}:{server.port}/v1")
+    say(f"  keys        {len(loaded.keys) or 'none (this machine only)'}")
+    say(f"  store       {loaded.store.path}, up to {loaded.store.max_megabytes} MB")
     for engine in loaded.engines:
-        click.echo(f"  model       {engine.model} by {engine.name}, context {engine.context}")
+        say(f"  model       {engine.model} by {engine.name}, context {engine.context}")
 
 
 def main() -> None:
     try:
-        commands()
+        sys.exit(commands.main(standalone_mode=False))
     except VivaceError as error:
-        click.echo(f"vivace: {error}", err=True)
+        say(f"vivace: {error}", err=True)
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show(words := io.StringIO())  # they quote what was given, which may be anything
+        say(words.getvalue(), err=True, nl=False)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        say("Aborted!", err=True)
         sys.exit(1)

@@ -22,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from vivace.cli import options
 from vivace.cli.keyboard import keys
+from vivace.cli.output import visible
 from vivace.client.connection import ClientError
 from vivace.config import is_loopback
 
@@ -278,14 +279,14 @@ def _header(picture: Picture, url: str, watched: float, trouble: str) -> Text:
     from rich.text import Text
 
     connections = "connection" if picture.connections == 1 else "connections"
-    refused = [f"{code} {_rate(rate)}/s" for code, rate in sorted(picture.refused.items())]
+    refused = [f"{visible(code)} {_rate(rate)}/s" for code, rate in sorted(picture.refused.items())]
     since = timedelta(seconds=int(watched))
     return Text.assemble(
-        (url, "bold"),
+        (visible(url), "bold"),
         f" · watched for {since} · figures of the last {picture.seconds:.0f} s\n",
         f"{picture.connections} {connections} · ",
         (f"refused: {', '.join(refused)}", "yellow") if refused else "nothing refused",
-        (f"\n{trouble}", "bold red") if trouble else "",
+        (f"\n{visible(trouble)}", "bold red") if trouble else "",
     )
 
 
@@ -296,7 +297,7 @@ def _model_table(rows: Iterable[ModelRow]) -> Table:
         table.add_column(title, justify="right")
     for row in rows:
         table.add_row(
-            row.name,
+            visible(row.name),
             str(row.running),
             _rate(row.turns),
             _rate(row.output),
@@ -313,7 +314,7 @@ def _queue_table(rows: Iterable[QueueRow]) -> Table:
     for title in ("waiting", "wait p90"):
         table.add_column(title, justify="right")
     for row in rows:
-        table.add_row(row.tier, row.kind, str(row.waiting), _time(row.wait_p90))
+        table.add_row(visible(row.tier), visible(row.kind), str(row.waiting), _time(row.wait_p90))
     return table
 
 
@@ -329,7 +330,7 @@ def _engine_table(rows: Iterable[EngineRow]) -> Table:
             row.slots, row.running, width=20, complete_style="green", finished_style="yellow"
         )
         table.add_row(
-            row.name,
+            visible(row.name),
             Text("up", "green") if row.up else Text("down", "bold red"),
             f"{row.running}/{row.slots}" if row.slots else str(row.running),
             bar if row.slots else "",

@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 
 import click
 
+from vivace.cli.output import say, visible
 from vivace.cli.places import state_root
 from vivace.workspace.journal import Entry, Journal, Restoration
 from vivace.workspace.paths import Workspace
@@ -45,26 +46,26 @@ def undo(steps: int, listing: bool, dry_run: bool, force: bool, redo: bool) -> N
         return
     if redo:
         _show_files(journal.redo(force=force))
-        click.echo("The undo is taken back.", err=True)
+        say("The undo is taken back.", err=True)
         return
     entries = journal.entries()[:steps]
     for entry in entries:
-        click.echo(_describe(entry), err=True)
+        say(_describe(entry), err=True)
     restored = journal.preview(steps) if dry_run else journal.undo(steps, force=force)
     _show_files(restored)
     if not dry_run:
-        click.echo("Taken back. To have it again: vivace undo --redo", err=True)
+        say("Taken back. To have it again: vivace undo --redo", err=True)
 
 
 def _show_entries(entries: Iterable[Entry]) -> None:
     empty = True
     for entry in entries:
         empty = False
-        click.echo(_describe(entry))
+        say(_describe(entry))
         for path in entry.paths:
-            click.echo(f"  {path}")
+            say(f"  {path}")
     if empty:
-        click.echo("There is no edit to take back here.", err=True)
+        say("There is no edit to take back here.", err=True)
 
 
 def _describe(entry: Entry) -> str:
@@ -77,8 +78,7 @@ def _local(when: datetime) -> datetime:
 
 
 def _one_line(title: str) -> str:
-    """What a person typed must not move the cursor of whoever reads it."""
-    shown = "".join(each if each.isprintable() else " " for each in title)
+    shown = visible(" ".join(title.split()))
     return shown if len(shown) <= 72 else f"{shown[:71]}…"
 
 
@@ -87,7 +87,7 @@ def _show_files(restored: Iterable[Restoration]) -> None:
         added, removed = _counted(each.now or b"", each.then or b"")
         kind = "  (removed)" if each.then is None else "  (back again)" if each.now is None else ""
         since = "  (was changed since)" if each.changed else ""
-        click.echo(f"  {each.path}  +{added} -{removed}{kind}{since}")
+        say(f"  {each.path}  +{added} -{removed}{kind}{since}")
 
 
 def _counted(before: bytes, after: bytes) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from vivace.cli import drafts as measured
 from vivace.cli.ask import describe
 from vivace.cli.choice import Choice, EngineName, check_memory, choose, engine_for
 from vivace.cli.machine import Machine, inspect
+from vivace.cli.output import say, styled, visible
 from vivace.cli.places import data_root, shortened
 from vivace.client.connection import ClientError, Figures, open_connection
 from vivace.config import (
@@ -111,7 +112,7 @@ def up(
             _say("speed", describe(figures) + " (one short question)")
         except ClientError as error:
             _say("warning", f"the first question failed: {error}")
-        click.echo(_next_steps(url, choice.name))
+        say(_next_steps(url, choice.name))
         if not asked and gain is None and figures is not None and figures.tokens_per_second:
             await _measure_drafts(url, choice, figures.tokens_per_second)
 
@@ -177,7 +178,7 @@ def _engine(choice: Choice, context: int, slots: int, *, drafts: bool) -> Engine
 
 
 def _say(what: str, text: str) -> None:
-    click.echo(f"{click.style(f'{what:>8}', bold=True)}  {text}")
+    say(styled(f"{what:>8}", bold=True), f"  {text}")
 
 
 def _warn_of_idle_gpu(machine: Machine) -> None:
@@ -195,7 +196,7 @@ def _warn_of_idle_gpu(machine: Machine) -> None:
 def _fetch(choice: Choice) -> None:
     if choice.wanted is None:
         return
-    with progress_line(choice.name) as progress:
+    with progress_line(visible(choice.name)) as progress:
         fetched = bring(choice.wanted, progress, tell=lambda line: _say("file", line))
     if fetched:
         _say("file", f"{shortened(choice.path)} (verified)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.cli.editing.diff import GrowingDiff, coloured, grouped, visible
+from vivace.cli.editing.diff import GrowingDiff, coloured, grouped
 from vivace.edits.diff import between
 from vivace.edits.hunk import Hunk
 
@@ -58,13 +58,6 @@ def test_what_stays_and_what_goes_is_the_old_text_without_gaps_inside_a_group(
 def test_groups_are_all_hunks(old: str, new: str) -> None:
     hunks = between(old, new)
     assert [hunk for group in grouped(hunks) for hunk in group] == hunks
-
-
-@given(st.text())
-def test_nothing_that_moves_a_cursor_is_ever_shown(text: str) -> None:
-    assert all(each.isprintable() or each.isspace() for each in visible(text) if each < "\x80")
-    assert "\x1b" not in visible(text)
-    assert "\n" not in visible(text)
 
 
 def test_a_line_is_coloured_by_what_becomes_of_it() -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from vivace.cli.demonstration.sample import INSTRUCTION, PATH, REDIRECT, Verdict, line_count
 from vivace.cli.demonstration.sides import Edit, Plain, Stopwatch, Tokens
-from vivace.cli.editing.diff import visible
+from vivace.cli.output import visible
 
 __all__ = ["Screen", "draw", "summary"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 
-import click
-
+from vivace.cli.output import Control, styled
 from vivace.edits.hunk import Hunk, lines_of
 
-__all__ = ["GrowingDiff", "coloured", "grouped", "visible"]
+__all__ = ["GrowingDiff", "coloured", "grouped"]
 
 _CONTEXT = 3
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -55,14 +53,6 @@ def grouped(hunks: Sequence[Hunk]) -> list[list[Hunk]]:
     return groups
 
 
-def coloured(line: str) -> str:
+def coloured(line: str) -> Control:
     """A line of a diff for a terminal."""
-    return click.style(visible(line), fg=_COLOURS.get(line[:1]))
-
-
-def visible(text: str) -> str:
-    """Nothing that a file or a model says may steer the terminal."""
-    return "".join(
-        "�" if unicodedata.category(each) in ("Cc", "Cf", "Cs") else each
-        for each in text.expandtabs(4)
-    )
+    return styled(line, fg=_COLOURS.get(line[:1]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-import click
-
 from vivace.cli.editing.applying import Accepted
-from vivace.cli.editing.diff import GrowingDiff, coloured, grouped, visible
+from vivace.cli.editing.diff import GrowingDiff, coloured, grouped
 from vivace.cli.editing.targets import Target
+from vivace.cli.output import say, styled
 from vivace.edits.hunk import Hunk
 
 __all__ = ["Ask", "agreed", "review"]
@@ -49,26 +48,26 @@ async def review(edits: Sequence[tuple[Target, Sequence[Hunk]]], ask: Ask) -> li
 
 async def agreed(ask: Ask, question: str) -> bool:
     """Whether the person says yes; anything else is no."""
-    answer = await ask(click.style(f"{question} [y,N] ", bold=True))
+    answer = await ask(styled(f"{question} [y,N] ", bold=True))
     return (answer or "").lower() in ("y", "yes")
 
 
 async def _answer(ask: Ask, question: str) -> str:
     while True:
-        said = await ask(click.style(question, bold=True, fg="blue"))
+        said = await ask(styled(question, bold=True, fg="blue"))
         if said is None:
             return "q"
         answer = said[:1].lower()
         if answer and answer in "ynadq":
             return answer
-        click.echo(_HELP)
+        say(_HELP)
 
 
 def _show(target: Target, group: Sequence[Hunk]) -> None:
-    click.secho(visible(str(target.path)), bold=True)
+    say(styled(str(target.path), bold=True))
     diff = GrowingDiff(target.text)
     for hunk in group:
         for line in diff.add(hunk):
-            click.echo(coloured(line))
+            say(coloured(line))
     for line in diff.end():
-        click.echo(coloured(line))
+        say(coloured(line))

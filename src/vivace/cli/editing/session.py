@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import click
-
-from vivace.cli.editing.diff import visible
 from vivace.cli.editing.review import Ask
 from vivace.cli.editing.targets import names_a_file, open_target, split_lines
 from vivace.cli.editing.workflow import Workflow
+from vivace.cli.output import say, styled
 from vivace.errors import VivaceError
 from vivace.workspace.paths import Workspace
 
@@ -49,20 +47,20 @@ async def run_session(
     workflow: Workflow, workspace: Workspace, ask: Ask, current: str | None = None
 ) -> None:
     """Until Ctrl-D. ``current`` is the file to begin with, and its lines if some are meant."""
-    click.echo(_WELCOME)
-    while (line := await ask(click.style(f"{current or 'edit'}> ", bold=True))) is not None:
+    say(_WELCOME)
+    while (line := await ask(styled(f"{current or 'edit'}> ", bold=True))) is not None:
         said = understood(line, current)
         if not line:
             continue
         if said.target is None:
-            click.echo("Begin with the name of a file.")
+            say("Begin with the name of a file.")
             continue
         try:
             target = open_target(workspace, said.target)
             if said.instruction:
                 await workflow.run([target], said.instruction)
         except VivaceError as error:
-            click.secho(visible(str(error)), fg="red")
+            say(str(error), fg="red")
         else:
             # Lines are those of one instruction: an edit moves them.
             current = split_lines(said.target)[0] if said.instruction else said.target

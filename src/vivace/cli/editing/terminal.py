@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 
-import click
+from vivace.cli.output import say
 
 __all__ = ["ask_line", "on_interrupt"]
 
@@ -19,7 +19,7 @@ async def ask_line(prompt: str) -> str | None:
 
     The terminal does the editing, and the connection lives on meanwhile.
     """
-    click.echo(prompt, nl=False)
+    say(prompt, nl=False)
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[bytes] = loop.create_future()
     file = sys.stdin.fileno()
@@ -35,7 +35,7 @@ async def ask_line(prompt: str) -> str | None:
     finally:
         loop.remove_reader(file)
     if not line:
-        click.echo()
+        say()
         return None
     return line.decode(errors="replace").strip()
 

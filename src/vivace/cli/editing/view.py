@@ -17,7 +17,8 @@ from typing import Protocol
 import click
 from rich.cells import cell_len
 
-from vivace.cli.editing.diff import GrowingDiff, coloured, visible
+from vivace.cli.editing.diff import GrowingDiff, coloured
+from vivace.cli.output import Control, say, styled, visible
 from vivace.edits.attempt import Plan
 from vivace.edits.hunk import Hunk
 from vivace.edits.region import Region
@@ -25,7 +26,7 @@ from vivace.edits.region import Region
 __all__ = ["LiveView", "PlainView", "View", "describe_region"]
 
 _TICK_S = 0.1
-_ERASE_LINE = "\r\x1b[K"
+_ERASE_LINE = Control("\r\x1b[K")
 _CHARACTERS_PER_TOKEN = 4
 
 
@@ -76,14 +77,13 @@ class PlainView:
         pass
 
     def finish(self, hunks: Sequence[Hunk], summary: str) -> None:
-        click.secho(summary, err=True, dim=True)
+        say(summary, err=True, dim=True)
 
     def withdrawn(self, why: str) -> None:
-        for line in why.splitlines():
-            click.echo(visible(line), err=True)
+        say(why, err=True)
 
     def say(self, text: str) -> None:
-        click.echo(visible(text), err=True)
+        say(text, err=True)
 
     @contextlib.asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
@@ -112,7 +112,7 @@ class LiveView:
         self._text, self._model = plan.task.text, model
         self._rows = 0
         self._begin_again()
-        self._line(click.style(f"{visible(plan.task.path)}{_about(plan.region)}", bold=True))
+        self._line(styled(f"{plan.task.path}{_about(plan.region)}", bold=True))
         self._title, self._rows = self._rows, 0
 
     def _begin_again(self) -> None:
@@ -139,7 +139,7 @@ class LiveView:
     def turned(self, line: str) -> None:
         self._rows += _rows_of(f"> {line}")  # it stands there as it was typed
         self._take_back()
-        click.secho(f"> {visible(line)}", bold=True)
+        say(f"> {line}", bold=True)
         self._begin_again()
 
     def finish(self, hunks: Sequence[Hunk], summary: str) -> None:
@@ -152,17 +152,16 @@ class LiveView:
                     self._line(coloured(line))
         for line in self._diff.end():
             self._line(coloured(line))
-        self._line(click.style(summary, dim=True))
+        self._line(styled(summary, dim=True))
 
     def withdrawn(self, why: str) -> None:
         self._rows += self._title
         self._take_back()
-        for line in why.splitlines():
-            click.secho(visible(line), fg="yellow")
+        say(why, fg="yellow")
 
     def say(self, text: str) -> None:
         self._clear_status()
-        click.echo(visible(text))
+        say(text)
 
     @contextlib.asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
@@ -180,18 +179,18 @@ class LiveView:
 
     # -- the screen -------------------------------------------------------------------------------
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: Control) -> None:
         self._clear_status()
         self._rows += _rows_of(click.unstyle(text))
-        click.echo(text)
+        say(text)
 
     def _take_back(self) -> None:
         """Clear what was shown of this answer; what has scrolled away can only be disowned."""
         self._clear_status()
         if self._rows < shutil.get_terminal_size().lines:
-            click.echo(f"\x1b[{self._rows}A\x1b[J" if self._rows else "", nl=False)
+            say(Control(f"\x1b[{self._rows}A\x1b[J" if self._rows else ""), nl=False)
         else:
-            click.secho("-- what stands above does not count any more --", dim=True)
+            say("-- what stands above does not count any more --", dim=True)
         self._rows = 0
 
     def _draw_status(self) -> None:
@@ -205,12 +204,12 @@ class LiveView:
             parts.append(f"{tokens / (now - self._first):.0f} tokens/s")
         parts.append("type to redirect, Ctrl-C stops")
         text = visible(" · ".join(parts))[: shutil.get_terminal_size().columns - 1]
-        click.echo(_ERASE_LINE + click.style(text, dim=True), nl=False)
+        say(_ERASE_LINE, styled(text, dim=True), nl=False)
         self._status = True
 
     def _clear_status(self) -> None:
         if self._status:
-            click.echo(_ERASE_LINE, nl=False)
+            say(_ERASE_LINE, nl=False)
         self._status = False
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-import click
 import msgspec
 
 from vivace.cli.editing.applying import Accepted, EditConflict, Written, write_all
@@ -19,6 +18,7 @@ from vivace.cli.editing.diff import coloured
 from vivace.cli.editing.review import Ask, agreed, review
 from vivace.cli.editing.targets import Target
 from vivace.cli.editing.trying import Trial, first_that_passes
+from vivace.cli.output import command_output, put, say
 from vivace.edits.checks import Problem, problems
 from vivace.edits.hunk import lines_of, unified
 from vivace.workspace.document import read
@@ -65,7 +65,8 @@ class Workflow:
         status = edits if isinstance(edits, Exit) else await self._decide(edits, instruction)
         if self.settings.json:
             files = [] if isinstance(edits, Exit) else [_as_json(made) for made in edits]
-            click.echo(msgspec.json.encode({"applied": False, "files": files} | self._report))
+            report = {"applied": False, "files": files} | self._report
+            put(f"{msgspec.json.encode(report).decode()}\n")
         return status
 
     # -- making -----------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ class Workflow:
         for target in targets:
             made = await self.asker.edit(target, instruction)
             if made is None:
-                click.echo("stopped; nothing was written", err=True)
+                say("stopped; nothing was written", err=True)
                 return Exit.STOPPED
             edits.append(made)
         return edits
@@ -97,9 +98,7 @@ class Workflow:
         )
         edits = await first_that_passes(trial, settings.attempts, asker.view)
         if edits is None:
-            click.echo(
-                f"None of {settings.attempts} attempts passed; nothing was written.", err=True
-            )
+            say(f"None of {settings.attempts} attempts passed; nothing was written.", err=True)
             return Exit.REFUSED
         for made in edits:
             asker.view.begin(made.plan, made.model)
@@ -112,7 +111,7 @@ class Workflow:
         changed = [made for made in edits if not _unchanged(made)]
         for made in edits:
             if made not in changed:
-                click.echo(f"{made.target.path}: {_reasons(made)}", err=True)
+                say(f"{made.target.path}: {_reasons(made)}", err=True)
         bad = [made for made in changed if not made.outcome.good]
         if bad and not await self._overruled(bad):
             return Exit.REFUSED
@@ -125,19 +124,19 @@ class Workflow:
             return Exit.DONE
         accepted = await self._accepted(changed)
         if not any(each.hunks for each in accepted):
-            click.echo("nothing was written", err=True)
+            say("nothing was written", err=True)
             return Exit.NOTHING
         return await self._write(accepted, instruction)
 
     async def _overruled(self, bad: Sequence[Made]) -> bool:
         """Whether the person wants what the checks refuse."""
         for made in bad:
-            click.secho(f"{made.target.path}: refused. {_reasons(made)}", err=True, fg="red")
+            say(f"{made.target.path}: refused. {_reasons(made)}", err=True, fg="red")
             if not self.asker.view.live and not self.settings.json:
-                click.echo(_diff_of(made), err=True, nl=False)
+                say(_diff_of(made), err=True, nl=False)
         if self.ask is not None and all(made.outcome.hunks for made in bad):
             return await agreed(self.ask, "Apply it all the same?")
-        click.echo("Nothing was written. Say it in other words, or try another --model.", err=True)
+        say("Nothing was written. Say it in other words, or try another --model.", err=True)
         return False
 
     async def _accepted(self, edits: Sequence[Made]) -> list[Accepted]:
@@ -156,8 +155,8 @@ class Workflow:
         try:
             written = write_all(self.journal, accepted, instruction[:_TITLE])
         except EditConflict as conflict:
-            for line in str(conflict).splitlines():
-                click.echo(coloured(line), err=True)
+            for line in str(conflict).split("\n"):
+                say(coloured(line), err=True)
             self._report["conflict"] = str(conflict)
             return Exit.REFUSED
         self._report["applied"] = True
@@ -169,9 +168,7 @@ class Workflow:
 
     def _tell(self, written: Written) -> None:
         since = "  (carried over to what was changed meanwhile)" if written.rebased else ""
-        click.echo(
-            f"{written.path}  +{written.added} -{written.removed}{since}", err=self.settings.json
-        )
+        say(f"{written.path}  +{written.added} -{written.removed}{since}", err=self.settings.json)
 
     async def _check(self, targets: Sequence[Target]) -> Exit:
         checked = await self._run_check()
@@ -190,17 +187,12 @@ class Workflow:
 
     async def _run_check(self) -> Checked:
         assert self.settings.check is not None
-        click.secho(f"$ {self.settings.check}", err=True, bold=True)
-        out = sys.stderr.buffer if self.settings.json else sys.stdout.buffer
-
-        def show(piece: bytes) -> None:
-            out.write(piece)
-            out.flush()
-
+        say(f"$ {self.settings.check}", err=True, bold=True)
+        show = command_output(err=self.settings.json)
         try:
             checked = await run_check(self.settings.check, self.asker.workspace.root, show)
         except asyncio.CancelledError:
-            click.echo("\nThe edit is kept; to take it back: vivace undo", err=True)
+            say("\nThe edit is kept; to take it back: vivace undo", err=True)
             raise
         self._report["check"] = {"command": checked.command, "status": checked.status}
         return checked
@@ -221,7 +213,7 @@ class Workflow:
         if made is None:
             return Exit.STOPPED
         if not made.outcome.good:
-            click.echo(f"No fix was found. {_reasons(made)}", err=True)
+            say(f"No fix was found. {_reasons(made)}", err=True)
             return Exit.REFUSED
         accepted = await self._accepted([made])
         if not any(each.hunks for each in accepted):
@@ -232,7 +224,7 @@ class Workflow:
 
     def _failed(self, entries: int) -> Exit:
         steps = "" if entries == 1 else f" -n {entries}"
-        click.echo(
+        say(
             f"The check still fails. The edit is kept; to take it back: vivace undo{steps}",
             err=True,
         )
@@ -274,10 +266,10 @@ def _print_diff(edits: Sequence[Made]) -> None:
     for made in edits:
         diff = _diff_of(made)
         if sys.stdout.isatty():
-            for line in diff.splitlines():
-                click.echo(coloured(line))
+            for line in diff.removesuffix("\n").split("\n"):
+                say(coloured(line.removesuffix("\r")))
         else:
-            click.echo(diff, nl=False)
+            put(diff)
 
 
 def _as_json(made: Made) -> dict[str, Any]:
