@@ -13,21 +13,29 @@
     │   ├── TooManyRequests      429  over a limit; try again later
     │   └── Unavailable          503  draining, or no engine can take it
     ├── EngineError              an engine failed while a turn was running
+    │   ├── EngineRefused        it will not do what was asked, and no other would
+    │   ├── EngineBusy           it has too much to do, and says when to come back
     │   └── EngineDied           the engine itself is gone, not just this request
     └── StoreError               a turn could not be kept or read
 
 A ``RequestError`` is the client's to fix and goes over the wire as it is. An ``EngineError`` is
-ours: it ends the turn with ``response.failed``.
+ours: it is tried on another engine where that may help, and else ends the turn with
+``response.failed``.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 __all__ = [
+    "Blame",
     "ConfigError",
     "DownloadError",
     "EditError",
+    "EngineBusy",
     "EngineDied",
     "EngineError",
+    "EngineRefused",
     "Forbidden",
     "InvalidRequest",
     "NotFound",
@@ -117,16 +125,48 @@ class Unavailable(RequestError):
     default_code = "server_unavailable"
 
 
+Blame = Literal["never", "compared", "always"]
+
+
 class EngineError(VivaceError):
-    """An engine could not finish a turn."""
+    """An engine could not finish a turn, and it cannot be said whether the turn was at fault."""
 
     code = "server_error"
+    elsewhere = True
+    """Whether another engine may be tried."""
+    blame: Blame = "compared"
+    """Whether it counts against the engine; "compared": if another then does what this one did not,
+    so that nobody can have an engine shut out by sending it what no engine takes."""
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, blame: Blame | None = None
+    ) -> None:
+        """``retry_after``: seconds for which the engine wants to be left alone."""
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.blame = blame or self.blame
+
+
+class EngineRefused(EngineError):
+    """The engine will not do what was asked, and another would not either."""
+
+    code = "invalid_prompt"
+    elsewhere = False
+    blame: Blame = "never"
+
+
+class EngineBusy(EngineError):
+    """The engine has too much to do, which is no fault of it."""
+
+    code = "rate_limit_exceeded"
+    blame: Blame = "never"
 
 
 class EngineDied(EngineError):
     """The engine is gone; nothing else can run on it until it is started again."""
 
     code = "engine_died"
+    blame: Blame = "always"
 
 
 class StoreError(VivaceError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 Chunk = dict[str, Any]
 Body = Callable[[], AsyncIterator[bytes]]
+Headers = Sequence[tuple[bytes, bytes]]
 
 
 def event(chunk: Chunk) -> bytes:
@@ -54,6 +55,7 @@ class Endpoint:
         self.headers: list[dict[str, str]] = []
         self.sent = 0
         self.disconnected = threading.Event()
+        self._headers: Headers = ()
         self.answers(ANSWER)
         config = uvicorn.Config(
             self._app, port=0, log_level="critical", lifespan="off", interface="asgi3"
@@ -67,6 +69,7 @@ class Endpoint:
         status: int = 200,
         kind: str = "text/event-stream",
         cut: bool = False,
+        headers: Headers = (),
     ) -> None:
         """Pieces are sent one by one; ``cut`` then breaks the connection off."""
 
@@ -76,11 +79,13 @@ class Endpoint:
                 await asyncio.sleep(0)
 
         self.streams(body, status=status, kind=kind, cut=cut)
+        self._headers = headers
 
     def streams(
         self, body: Body, *, status: int = 200, kind: str = "text/event-stream", cut: bool = False
     ) -> None:
         self._body, self._status, self._kind, self._cut = body, status, kind, cut
+        self._headers = ()
 
     @property
     def url(self) -> str:
@@ -93,7 +98,7 @@ class Endpoint:
         self.asked.append(json.loads(asked + message["body"]))
         self.paths.append(scope["path"])
         self.headers.append({k.decode(): v.decode() for k, v in scope["headers"]})
-        headers = [(b"content-type", self._kind.encode())]
+        headers = [(b"content-type", self._kind.encode()), *self._headers]
         await send({"type": "http.response.start", "status": self._status, "headers": headers})
         leaving = asyncio.create_task(self._await_disconnect(receive))
         async for piece in self._body():

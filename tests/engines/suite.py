@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
 from vivace.engines.base import Chat, Engine, Sampling, Work
-from vivace.errors import EngineDied, EngineError
+from vivace.errors import EngineBusy, EngineDied, EngineError, EngineRefused
 from vivace.protocol.items import (
     AdditionalTools,
     CustomToolCall,
@@ -57,6 +57,8 @@ class Rig(ABC):
     """Else a prompt that one owner sent is cached for the others too, which timing can show."""
     can_fail = True
     """Else there is no prompt that fails in mid-stream, and ``failing`` is never called."""
+    can_be_busy = True
+    """Else it takes whatever it is given and lets it wait, and ``overloaded`` is never called."""
     knows_its_health = True
     """Else it learns of a death by the next request only, and calls itself healthy until then."""
 
@@ -74,6 +76,14 @@ class Rig(ABC):
     @abstractmethod
     def failing(self) -> Work:
         """Fails after some text, and harms nothing else."""
+
+    @abstractmethod
+    def refused(self) -> Work:
+        """Is refused before a word is said, and would be by any engine with this model."""
+
+    def overloaded(self) -> Work:
+        """Is sent away because the engine has too much to do."""
+        raise NotImplementedError
 
     @abstractmethod
     def kill(self) -> None:
@@ -288,6 +298,31 @@ class EngineSuite:
             assert rig.engine.healthy()
             assert isinstance((await other)[-1], Finished)
             await until(lambda: rig.engine.running() == 0)
+
+        run(rig, check)
+
+    def test_what_is_refused_is_nobodys_fault_but_its_own(self, rig: Rig) -> None:
+        async def check() -> None:
+            said, error = await until_failure(rig.engine, rig.refused())
+            assert said == []
+            assert isinstance(error, EngineRefused)
+            assert (error.elsewhere, error.blame) == (False, "never")
+            assert rig.engine.healthy()
+            assert text_in(await answer(rig.engine, rig.short()))
+
+        run(rig, check)
+
+    def test_an_engine_with_too_much_to_do_says_when_to_come_back(self, rig: Rig) -> None:
+        if not rig.can_be_busy:
+            pytest.skip("this engine lets work wait")
+
+        async def check() -> None:
+            said, error = await until_failure(rig.engine, rig.overloaded())
+            assert said == []
+            assert isinstance(error, EngineBusy)
+            assert (error.elsewhere, error.blame) == (True, "never")
+            assert error.retry_after is not None
+            assert error.retry_after > 0
 
         run(rig, check)
 

@@ -164,6 +164,8 @@ class LlamaRig(Rig):
     # Once it has begun, llama.cpp fails only at a call it cannot parse (see recorded/auto-broken),
     # and which prompt brings that about is up to the model.
     can_fail = False
+    # What has no slot waits in a queue of its own.
+    can_be_busy = False
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -178,6 +180,9 @@ class LlamaRig(Rig):
 
     def failing(self) -> Work:
         raise NotImplementedError
+
+    def refused(self) -> Work:
+        return ask("word " * 2000)
 
     def kill(self) -> None:
         assert self.llama.pid is not None

@@ -27,7 +27,7 @@ from vivace.conversation.deltas import (
 from vivace.engines.base import Card, Chat, Sampling, Work
 from vivace.engines.openai import OpenAIEngine
 from vivace.engines.scripted import Fail, Reply, Say
-from vivace.errors import EngineDied, EngineError
+from vivace.errors import Blame, EngineBusy, EngineDied, EngineError, EngineRefused
 from vivace.models import Fim
 from vivace.protocol.items import (
     CustomTool,
@@ -56,6 +56,8 @@ REPLIES = (
     Reply(when="short", then=(Say("A few words."),)),
     Reply(when="long", then=(Say("word ", times=3000),)),
     Reply(when="failing", then=(Say("so far"), Fail("it broke"))),
+    Reply(when="refused", then=(Fail("never", status=400),)),
+    Reply(when="too many", then=(Fail("not now", status=429, retry_after=7),)),
 )
 
 
@@ -100,6 +102,12 @@ class GatewayRig(Rig):
 
     def failing(self) -> Work:
         return ask("a failing one")
+
+    def refused(self) -> Work:
+        return ask("a refused one")
+
+    def overloaded(self) -> Work:
+        return ask("one too many")
 
     def kill(self) -> None:
         """As kill -9 looks from outside: nobody listens, and every connection breaks."""
@@ -501,6 +509,44 @@ def test_a_refusal_is_told_in_the_words_of_the_endpoint(
     assert deltas == []
     assert not isinstance(error, EngineDied)
     assert said in str(error)
+
+
+BUSY = [(b"retry-after", b"7")]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "elsewhere", "blame", "wait"),
+    [
+        (400, EngineRefused, False, "never", None),
+        (413, EngineRefused, False, "never", None),
+        (422, EngineRefused, False, "never", None),
+        (401, EngineError, True, "compared", 7),
+        (404, EngineError, True, "compared", 7),
+        (429, EngineBusy, True, "never", 7),
+        (500, EngineError, True, "compared", 7),
+        (502, EngineError, True, "always", 7),
+        (503, EngineError, True, "always", 7),
+    ],
+)
+def test_a_status_says_whose_fault_it_is_and_whether_another_may_be_tried(
+    endpoint: Endpoint,
+    status: int,
+    kind: type[EngineError],
+    elsewhere: bool,
+    blame: Blame,
+    wait: float | None,
+) -> None:
+    endpoint.answers(b"{}", status=status, kind="application/json", headers=BUSY)
+    _, error = failure(endpoint.url)
+    assert type(error) is kind
+    assert (error.elsewhere, error.blame, error.retry_after) == (elsewhere, blame, wait)
+
+
+def test_what_is_broken_or_out_of_reach_counts_against_the_endpoint(endpoint: Endpoint) -> None:
+    endpoint.answers(b"data: {not json\n\n")
+    for url in (endpoint.url, f"http://127.0.0.1:{free_port()}/v1"):
+        _, error = failure(url)
+        assert (error.elsewhere, error.blame) == (True, "always")
 
 
 def test_a_refusal_is_not_told_at_any_length(endpoint: Endpoint) -> None:

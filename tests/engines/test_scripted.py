@@ -66,6 +66,8 @@ class ScriptedRig(Rig):
             Reply(when="short", then=(Say("A few words."),)),
             Reply(when="long", then=(Say("word ", times=1500),)),
             Reply(when="failing", then=(Say("so far"), Fail())),
+            Reply(when="refused", then=(Fail(status=400),)),
+            Reply(when="too many", then=(Fail(status=429, retry_after=7),)),
         )
         self.scripted = ScriptedEngine("e", [Card(MODEL, 1000)], Script(replies), FAST)
         self.engine = self.scripted
@@ -78,6 +80,12 @@ class ScriptedRig(Rig):
 
     def failing(self) -> Work:
         return ask("a failing one")
+
+    def refused(self) -> Work:
+        return ask("a refused one")
+
+    def overloaded(self) -> Work:
+        return ask("one too many")
 
     def kill(self) -> None:
         self.scripted.die("gone")

@@ -88,6 +88,8 @@ class VllmRig(Rig):
     patience = 240.0
     # Whatever could fail a single answer is found before its first token.
     can_fail = False
+    # What does not fit into a step waits in a queue of its own.
+    can_be_busy = False
     repeats_itself = False
 
     def __init__(self, shared: SharedEngine) -> None:
@@ -102,6 +104,9 @@ class VllmRig(Rig):
 
     def failing(self) -> Work:
         raise NotImplementedError
+
+    def refused(self) -> Work:
+        return ask("word " * 9000)
 
     def kill(self) -> None:
         self.shared.kill()

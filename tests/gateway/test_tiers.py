@@ -14,7 +14,8 @@ from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.config import Config
-from vivace.engines.scripted import Reply, Say, ScriptedEngine, Stall
+from vivace.engines.base import Work
+from vivace.engines.scripted import Fail, Reply, Say, ScriptedEngine, Stall
 
 FOREVER = Stall(60)
 
@@ -314,6 +315,102 @@ def test_a_turn_whose_engine_dies_before_the_first_word_runs_on_another() -> Non
         asked.join(10)
         assert answers[0]["status"] == "completed"
         assert said(answers[0]) != home
+
+
+def calls_of(each: ScriptedEngine) -> list[Work]:
+    """Fills with what the engine is asked from now on."""
+    asked: list[Work] = []
+    original = each.generate
+
+    def counted(work: Work) -> Any:
+        asked.append(work)
+        return original(work)
+
+    each.generate = counted  # type: ignore[method-assign]
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("status", "most"),
+    [
+        (429, 1),  # it asked to be left alone
+        (503, 3),  # its circuit opens
+        (500, 3),  # the same, because the other engine can
+    ],
+)
+def test_an_engine_that_answers_with_errors_costs_nobody_a_turn(status: int, most: int) -> None:
+    with RunningGateway(config=pool()) as gateway:
+        introduce(gateway)
+        bad = named(gateway, "replica0")
+        bad.play([Reply(then=(Fail("no", status=status, retry_after=60 * (status == 429)),))])
+        asked = calls_of(bad)
+        for number in range(24):
+            response = post(gateway, f"conversation {number}", model="fast")
+            assert (response["status"], said(response)) == ("completed", "I am replica1.")
+        assert 1 <= len(asked) <= most
+
+
+def test_what_no_engine_takes_is_tried_once_and_shuts_nobody_out() -> None:
+    replies = [Reply(when="poison", then=(Fail("no", status=400),))]
+    with RunningGateway(config=pool()) as gateway:
+        engines = [named(gateway, f"replica{number}") for number in range(2)]
+        introduce(gateway)
+        asked = [calls_of(each) for each in engines]
+        for each in engines:
+            each.play(replies)
+        for number in range(8):
+            response = post(gateway, f"poison {number}", model="fast")
+            assert response["error"] == {"code": "invalid_prompt", "message": "no"}
+        assert sum(map(len, asked)) == 8
+        homes = {said(post(gateway, f"good {number}", model="fast")) for number in range(24)}
+        assert homes == {"I am replica0.", "I am replica1."}
+
+
+def test_what_makes_every_engine_fail_counts_against_none() -> None:
+    with RunningGateway(config=pool()) as gateway:
+        introduce(gateway)
+        for number in range(2):
+            named(gateway, f"replica{number}").play([Reply(when="poison", then=(Fail("no"),))])
+        for number in range(12):
+            assert post(gateway, f"poison {number}", model="fast")["status"] == "failed"
+        homes = {said(post(gateway, f"good {number}", model="fast")) for number in range(24)}
+        assert homes == {"I am replica0.", "I am replica1."}
+
+
+def test_after_the_first_word_a_failure_is_told_and_not_tried_elsewhere() -> None:
+    with RunningGateway(config=pool()) as gateway:
+        for number in range(2):
+            each = named(gateway, f"replica{number}")
+            each.play([Reply(then=(Say("so far"), Fail("no", status=503)))])
+        with Socket(gateway.url) as socket:
+            socket.create("Hi", model="fast")
+            events = socket.until_end()
+        assert events[-1]["type"] == "response.failed"
+        text = [each["delta"] for each in events if each["type"].endswith("output_text.delta")]
+        assert "".join(text) == "so far"
+
+
+def test_when_all_engines_are_busy_the_client_learns_for_how_long() -> None:
+    with RunningGateway(config=pool()) as gateway:
+        for number, wait in enumerate((300, 200)):
+            each = named(gateway, f"replica{number}")
+            each.play([Reply(then=(Fail("Too much.", status=429, retry_after=wait),))])
+        failed = gateway.http.post(RESPONSES, json={"input": "Hi", "model": "fast"})
+        assert failed.json()["error"] == {
+            "code": "rate_limit_exceeded",
+            "message": "Too much. Try again in 200 s.",
+        }
+        assert failed.headers["retry-after"] == "200"
+        refused = gateway.http.post(RESPONSES, json={"input": "Hi", "model": "fast"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "engine_unavailable")
+        assert 190 < int(refused.headers["retry-after"]) <= 200
+
+
+def test_chat_says_by_its_headers_when_to_come_back() -> None:
+    with RunningGateway([Reply(then=(Fail("Too much.", status=429, retry_after=5),))]) as gateway:
+        body = {"model": "local-model", "messages": [{"role": "user", "content": "Hi"}]}
+        failed = gateway.http.post("/v1/chat/completions", json=body)
+        assert (failed.status_code, failed.headers["retry-after"]) == (503, "5")
 
 
 def test_conversations_of_a_dead_engine_move_and_none_loses_a_turn() -> None:

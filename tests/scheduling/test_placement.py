@@ -199,37 +199,50 @@ TestAnyLoad.settings = settings(deadline=None, max_examples=100, stateful_step_c
 # -- the breaker ----------------------------------------------------------------------------------
 
 
+def call(breaker: Breaker, now: float) -> int:
+    epoch = breaker.begin(now)
+    assert epoch is not None
+    return epoch
+
+
+def fail(breaker: Breaker, now: float, times: int = 1) -> None:
+    """As many calls as this, one after the other."""
+    for _ in range(times):
+        breaker.failed(call(breaker, now), now)
+
+
 def opened() -> Breaker:
     """Opened at 0."""
     breaker = Breaker()
-    for _ in range(3):
-        breaker.failed(0)
+    fail(breaker, 0, 3)
     return breaker
 
 
 def test_only_failures_in_a_row_open_the_circuit() -> None:
     breaker = Breaker()
-    for result in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed):
-        result(0)
-    assert breaker.allows(0)
-    breaker.failed(0)
-    breaker.failed(0)
+    fail(breaker, 0, 2)
+    breaker.succeeded(call(breaker, 0))
+    fail(breaker, 0, 2)
+    assert breaker.state(0) == "closed"
+    fail(breaker, 0)
     assert breaker.state(0) == "open"
-    assert not breaker.allows(4.9)
+    assert breaker.begin(4.9) is None
+    assert breaker.opens_in(2) == 3
 
 
 def test_one_probe_goes_through_and_its_success_lets_everyone_in() -> None:
     breaker = opened()
     assert breaker.state(5) == "half_open"
-    assert [breaker.allows(5), breaker.allows(5), breaker.allows(50)] == [True, False, False]
-    breaker.succeeded(50)
-    assert [breaker.allows(50), breaker.allows(50)] == [True, True]
+    probe = call(breaker, 5)
+    assert [breaker.begin(5), breaker.begin(50)] == [None, None]
+    breaker.succeeded(probe)
+    assert [call(breaker, 50), call(breaker, 50)] == [probe, probe]
 
 
 def test_looking_does_not_take_the_probe() -> None:
     breaker = opened()
     assert breaker.state(5) == breaker.state(5) == "half_open"
-    assert breaker.allows(5)
+    call(breaker, 5)
     assert breaker.state(5) == "open"
 
 
@@ -237,57 +250,78 @@ def test_it_waits_twice_as_long_after_each_failed_probe_and_forgets_that_with_a_
     breaker = opened()
     now = 0.0
     for wait in (5, 10, 20, 40, 60, 60):
-        assert not breaker.allows(now + wait - 0.1)
+        assert breaker.begin(now + wait - 0.1) is None
         now += wait
-        assert breaker.allows(now)
-        breaker.failed(now)
-    breaker.succeeded(now)
-    for _ in range(3):
-        breaker.failed(now)
-    assert breaker.state(now + 5) == "half_open"
+        fail(breaker, now)
+    breaker.succeeded(call(breaker, now + 60))
+    fail(breaker, now + 60, 3)
+    assert breaker.state(now + 65) == "half_open"
 
 
-def test_calls_that_were_running_when_it_opened_make_it_no_longer() -> None:
-    breaker = opened()
-    for _ in range(8):
-        breaker.failed(1)
-    assert breaker.allows(5)
-    for _ in range(8):
-        breaker.failed(6)
-    assert breaker.allows(16)
-    breaker.dropped(17)
-    breaker.failed(17)
-    assert breaker.allows(17)
+def test_calls_from_before_it_opened_are_no_news() -> None:
+    breaker = Breaker()
+    early = call(breaker, 0)
+    fail(breaker, 0, 3)
+    breaker.failed(early, 4)
+    breaker.succeeded(early)
+    assert breaker.begin(4.9) is None
+    probe = call(breaker, 5)
+    breaker.failed(early, 6)
+    breaker.dropped(early, 6)
+    breaker.succeeded(early)
+    assert breaker.begin(6) is None
+    breaker.failed(probe, 6)
+    assert breaker.begin(15.9) is None
+    assert breaker.begin(16) is not None
 
 
 def test_a_probe_whose_client_leaves_makes_room_for_the_next() -> None:
     breaker = opened()
-    breaker.dropped(1)
-    assert not breaker.allows(1)
-    assert breaker.allows(5)
-    breaker.dropped(6)
-    assert [breaker.allows(6), breaker.allows(6)] == [True, False]
+    probe = call(breaker, 5)
+    breaker.dropped(probe, 6)
+    assert call(breaker, 6) != probe
+    assert breaker.begin(6) is None
 
 
 def test_a_probe_that_is_never_heard_of_is_not_waited_for_for_ever() -> None:
     breaker = opened()
-    assert breaker.allows(5)
-    assert not breaker.allows(64.9)
-    assert breaker.allows(65)
+    lost = call(breaker, 5)
+    assert breaker.begin(64.9) is None
+    call(breaker, 65)
+    breaker.succeeded(lost)
+    assert breaker.state(66) == "open"
+
+
+def test_an_engine_that_asks_for_it_is_left_alone_for_exactly_so_long() -> None:
+    breaker = Breaker()
+    breaker.rest(7)
+    assert (breaker.begin(0), breaker.opens_in(0), breaker.state(6.9)) == (None, 7, "open")
+    assert breaker.state(7) == "closed"
+    breaker.rest(3)
+    assert breaker.state(7) == "closed"
+
+
+def test_a_rest_is_no_failure_and_forgives_none() -> None:
+    breaker = Breaker()
+    fail(breaker, 0, 2)
+    breaker.rest(1)
+    assert breaker.state(1) == "closed"
+    fail(breaker, 1)
+    assert breaker.state(1) == "open"
 
 
 def test_slow_is_what_takes_longer_than_the_target_more_than_once() -> None:
     breaker = Breaker(target=1)
     seen = []
     for seconds in (3, 3, 0.1):
-        breaker.slow(seconds)
+        breaker.first_token_took(seconds)
         seen.append(breaker.is_slow)
     assert seen == [False, True, False]
 
 
 def test_without_a_target_nothing_is_slow() -> None:
     breaker = Breaker()
-    breaker.slow(1e9)
+    breaker.first_token_took(1e9)
     assert not breaker.is_slow
 
 
@@ -298,10 +332,12 @@ class Calls(RuleBasedStateMachine):
         super().__init__()
         self.breaker = Breaker()
         self.now = 0.0
-        self.calls = 0
+        self.calls: list[tuple[int, bool]] = []
+        """The epoch of each that runs, and whether it says something of the engine as it is now."""
         self.in_a_row = 0
         self.probe: float | None = None
         """Since when one is out that nothing was heard of."""
+        self.rests_until = 0.0
 
     @rule(seconds=st.sampled_from([0.0, 0.5, 5.0, 20.0, 60.0]))
     def time_passes(self, seconds: float) -> None:
@@ -310,46 +346,69 @@ class Calls(RuleBasedStateMachine):
     @rule()
     def begins(self) -> None:
         state = self.breaker.state(self.now)
-        assert self.breaker.allows(self.now) == (state != "open")
-        self.calls += state != "open"
+        epoch = self.breaker.begin(self.now)
+        assert (epoch is None) == (state == "open")
+        if epoch is None:
+            return
         if state == "half_open":
             assert self.probe is None or self.now - self.probe >= 60
+            self.calls = [(each, False) for each, _ in self.calls]
             self.probe = self.now
+        self.calls.append((epoch, True))
 
     @precondition(lambda self: self.calls)
-    @rule()
-    def succeeds(self) -> None:
-        self.breaker.succeeded(self.now)
-        self.calls -= 1
-        self.in_a_row = 0
-        self.probe = None
+    @rule(pick=st.integers(0, 20))
+    def succeeds(self, pick: int) -> None:
+        epoch, news = self.calls.pop(pick % len(self.calls))
+        self.breaker.succeeded(epoch)
+        if news:
+            self.in_a_row = 0
+            self.probe = None
 
     @precondition(lambda self: self.calls)
-    @rule()
-    def fails(self) -> None:
-        self.breaker.failed(self.now)
-        self.calls -= 1
-        self.in_a_row += 1
-        self.probe = None
+    @rule(pick=st.integers(0, 20))
+    def fails(self, pick: int) -> None:
+        epoch, news = self.calls.pop(pick % len(self.calls))
+        self.breaker.failed(epoch, self.now)
+        if news:
+            self.in_a_row += 1
+            self.probe = None
+        if self.in_a_row >= 3:
+            self.calls = [(each, False) for each, _ in self.calls] if news else self.calls
 
-    @precondition(lambda self: self.probe is not None)
-    @rule()
-    def probe_is_dropped(self) -> None:
-        self.breaker.dropped(self.now)
-        self.calls -= 1
-        self.probe = None
+    @precondition(lambda self: self.calls)
+    @rule(pick=st.integers(0, 20))
+    def is_dropped(self, pick: int) -> None:
+        epoch, news = self.calls.pop(pick % len(self.calls))
+        self.breaker.dropped(epoch, self.now)
+        if news:
+            self.probe = None
+
+    @rule(seconds=st.sampled_from([0.5, 5.0, 50.0]))
+    def asks_to_be_left_alone(self, seconds: float) -> None:
+        self.breaker.rest(self.now + seconds)
+        self.rests_until = max(self.rests_until, self.now + seconds)
 
     @invariant()
-    def it_is_closed_until_three_fail_in_a_row(self) -> None:
-        assert (self.breaker.state(self.now) == "closed") == (self.in_a_row < 3)
+    def it_is_closed_until_three_fail_in_a_row_or_it_asks(self) -> None:
+        rests = self.now < self.rests_until
+        closed = self.in_a_row < 3 and not rests
+        assert (self.breaker.state(self.now) == "closed") == closed
+
+    @invariant()
+    def nothing_begins_sooner_than_is_told(self) -> None:
+        wait = self.breaker.opens_in(self.now)
+        assert (wait > 0) == (self.breaker.state(self.now) == "open")
+        assert self.breaker.state(self.now + wait + 1e-9) != "open"
 
     @invariant()
     def no_engine_is_given_up(self) -> None:
-        assert self.breaker.state(self.now + 60) != "open"
+        assert self.breaker.opens_in(self.now) <= 60
 
     def teardown(self) -> None:
-        assert self.breaker.allows(self.now + 60)
-        self.breaker.succeeded(self.now + 60)
+        epoch = self.breaker.begin(self.now + 60)
+        assert epoch is not None
+        self.breaker.succeeded(epoch)
         assert self.breaker.state(self.now + 60) == "closed"
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from vivace.errors import TooManyRequests, Unavailable
 from vivace.scheduling.queue import KINDS, Job, Kind
-from vivace.scheduling.scheduler import Room, Scheduler, Started, Waiting
+from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started, Verdict, Waiting
 from vivace.scheduling.tiers import Tier
 
 numbers = count()
@@ -52,8 +53,8 @@ def test_the_next_starts_when_one_has_finished() -> None:
     first, second = job(), job()
     one.submit(first, 0)
     one.submit(second, 0)
-    assert one.finished(first, 1, cost=10) == [Started(second, "one")]
-    assert one.finished(first, 1, cost=10) == []
+    assert one.finished(first, 1, Outcome(cost=10)) == [Started(second, "one")]
+    assert one.finished(first, 1, Outcome(cost=10)) == []
 
 
 def test_a_reserved_slot_is_for_interactive_work_only() -> None:
@@ -87,7 +88,7 @@ def test_what_would_begin_too_late_is_refused_early() -> None:
     for _ in range(10):
         each = job()
         one.submit(each, 0)
-        one.finished(each, 2, cost=10)
+        one.finished(each, 2, Outcome(cost=10))
     one.submit(job(), 10)
     assert one.submit(job(), 10) == Waiting(1, 2.0)
     with pytest.raises(TooManyRequests) as refused:
@@ -111,7 +112,7 @@ def test_a_conversation_stays_where_its_cache_is() -> None:
         for _ in range(5):
             each = job(place=f"conversation {conversation}")
             homes.add(started(one.submit(each, 0)))
-            one.finished(each, 1, cost=1)
+            one.finished(each, 1, Outcome(cost=1))
         assert len(homes) == 1
 
 
@@ -122,7 +123,7 @@ def test_the_conversations_of_an_engine_that_is_gone_move_and_come_back() -> Non
     def home() -> str:
         each = job(place="x")
         engine = started(one.submit(each, 0))
-        one.finished(each, 1, cost=1)
+        one.finished(each, 1, Outcome(cost=1))
         return engine
 
     first = home()
@@ -136,11 +137,80 @@ def test_an_engine_that_keeps_failing_is_left_alone_for_a_while() -> None:
     tier = Tier(name="fast", engines=("a", "b"))
     one = Scheduler([tier], {name: Room(8) for name in tier.engines})
     bad = started(one.submit(probe := job(place="x"), 0))
-    one.finished(probe, 0, cost=1, ok=False)
+    one.finished(probe, 0, Outcome(cost=1, verdict="bad"))
     for _ in range(2):
         one.submit(again := job(place="x"), 0)
-        one.finished(again, 0, cost=1, ok=False)
+        one.finished(again, 0, Outcome(cost=1, verdict="bad"))
     assert started(one.submit(job(place="x"), 1)) != bad
+
+
+def pair() -> Scheduler:
+    return Scheduler(
+        [Tier(name="fast", engines=("a", "b"), queue=4)], {name: Room(1) for name in "ab"}
+    )
+
+
+def begun(decided: Started | Waiting) -> Started:
+    assert isinstance(decided, Started)
+    return decided
+
+
+def test_a_turn_goes_to_none_of_the_engines_that_failed_it() -> None:
+    one = pair()
+    first = begun(one.submit(tried := job(), 0))
+    one.finished(tried, 0, Outcome(verdict="bad"))
+    second = begun(one.submit(replace(tried, avoid=frozenset({first.engine})), 0))
+    assert second.engine != first.engine
+    third = replace(tried, id="third", avoid=frozenset({second.engine}))
+    assert begun(one.submit(third, 0)).engine == first.engine
+
+
+def test_a_turn_waits_for_an_engine_that_has_not_failed_it_and_holds_nobody_up() -> None:
+    one = pair()
+    running = begun(one.submit(job(), 0))
+    failed = job()
+    begun(one.submit(failed, 0))
+    one.finished(failed, 0, Outcome(verdict="later"))
+    again = replace(failed, avoid=frozenset("ab") - {running.engine})
+    assert isinstance(one.submit(again, 0), Waiting)
+    assert begun(one.submit(job(), 0)).engine != running.engine
+    assert [each.job for each in one.finished(running.job, 1, Outcome())] == [again]
+
+
+def test_a_turn_that_every_engine_has_failed_is_not_kept_waiting() -> None:
+    with pytest.raises(Unavailable):
+        pair().submit(replace(job(), avoid=frozenset("ab")), 0)
+
+
+def test_an_engine_that_wants_to_be_left_alone_gets_nothing_for_so_long() -> None:
+    one = scheduler()
+    one.submit(busy := job(), 0)
+    one.finished(busy, 0, Outcome(verdict="unknown", rest=20))
+    assert one.submit(job(), 1) == Waiting(1, 19.0)
+    assert one.fill(19.9) == []
+    assert len(one.fill(20)) == 1
+
+
+def test_nobody_is_kept_waiting_for_engines_that_rest_for_long() -> None:
+    one = scheduler()
+    one.submit(busy := job(), 0)
+    one.finished(busy, 0, Outcome(verdict="unknown", rest=3600))
+    with pytest.raises(Unavailable, match="in 3599 s") as refused:
+        one.submit(job(), 1)
+    assert refused.value.retry_after == 3599
+    assert one.lengths()["fast", "agent"] == 0
+
+
+def test_what_another_engine_could_do_counts_against_the_one_that_could_not() -> None:
+    one = pair()
+    home = begun(one.submit(first := job(), 0)).engine
+    one.finished(first, 0, Outcome())
+    for _ in range(3):
+        run = begun(one.submit(each := job(), 0))
+        assert run.engine == home
+        one.finished(each, 0, Outcome(verdict="later"))
+        one.judge(run, "bad", 0)
+    assert begun(one.submit(job(), 0)).engine != home
 
 
 def test_conversations_leave_an_engine_that_has_become_slow() -> None:
@@ -151,7 +221,7 @@ def test_conversations_leave_an_engine_that_has_become_slow() -> None:
         jobs = [job(place=f"{number}") for number in range(30)]
         places = [started(one.submit(each, 0)) for each in jobs]
         for each, place in zip(jobs, places, strict=True):
-            one.finished(each, 1, cost=1, first_token=9.0 if place == "a" else 0.1)
+            one.finished(each, 1, Outcome(cost=1, first_token=9.0 if place == "a" else 0.1))
         return places.count(name)
 
     before = share_of("a")
@@ -183,6 +253,7 @@ TIERS = [
     Tier(name="deep", engines=("b", "c"), queue=6, spill=True),
 ]
 picks = st.integers(0, 1000)
+VERDICTS: list[Verdict] = ["good", "good", "good", "bad", "unknown"]
 
 
 class Traffic(RuleBasedStateMachine):
@@ -192,6 +263,7 @@ class Traffic(RuleBasedStateMachine):
         self.now = 0.0
         self.waiting: list[Job] = []
         self.running: dict[str, tuple[Job, str]] = {}
+        self.runs: dict[str, Started] = {}
         self.up = dict.fromkeys(ENGINES, True)
 
     def begin(self, started: list[Started]) -> None:
@@ -204,6 +276,8 @@ class Traffic(RuleBasedStateMachine):
         tier = next(tier for tier in TIERS if tier.name == each.job.tier)
         assert each.engine in tier.engines
         assert self.up[each.engine]
+        assert each.engine not in each.job.avoid
+        self.runs[each.job.id] = each
         self.running[each.job.id] = (each.job, each.engine)
 
     @rule(
@@ -213,7 +287,9 @@ class Traffic(RuleBasedStateMachine):
         place=st.sampled_from("12345"),
     )
     def comes(self, owner: str, kind: Kind, tier: str, place: str) -> None:
-        each = job(owner, kind, place, tier)
+        self.submit(job(owner, kind, place, tier))
+
+    def submit(self, each: Job) -> None:
         try:
             decided = self.scheduler.submit(each, self.now)
         except (TooManyRequests, Unavailable):
@@ -226,11 +302,22 @@ class Traffic(RuleBasedStateMachine):
             self.waiting.append(each)
 
     @precondition(lambda self: self.running)
-    @rule(pick=picks, ok=st.sampled_from([True, True, True, False, None]))
-    def finishes(self, pick: int, ok: bool | None) -> None:
+    @rule(pick=picks, verdict=st.sampled_from(VERDICTS))
+    def finishes(self, pick: int, verdict: Verdict) -> None:
         identifier = list(self.running)[pick % len(self.running)]
         each, _ = self.running.pop(identifier)
-        self.begin(self.scheduler.finished(each, self.now, cost=5.0, ok=ok))
+        self.begin(self.scheduler.finished(each, self.now, Outcome(cost=5.0, verdict=verdict)))
+
+    @precondition(lambda self: self.running)
+    @rule(pick=picks, seconds=st.sampled_from([None, 5.0, 90.0]), could=st.booleans())
+    def is_tried_elsewhere(self, pick: int, seconds: float | None, could: bool) -> None:
+        identifier = list(self.running)[pick % len(self.running)]
+        run = self.runs[identifier]
+        each, engine = self.running.pop(identifier)
+        outcome = Outcome(verdict="later", rest=seconds)
+        self.begin(self.scheduler.finished(each, self.now, outcome))
+        self.submit(replace(each, avoid=each.avoid | {engine}))
+        self.scheduler.judge(run, "bad" if could else "unknown", self.now)
 
     @precondition(lambda self: self.waiting)
     @rule(pick=picks)
@@ -268,11 +355,11 @@ class Traffic(RuleBasedStateMachine):
         for _ in range(1000):
             if not self.waiting and not self.running:
                 break
-            self.now += 61
+            self.now += 91
             self.begin(self.scheduler.fill(self.now))
             for identifier in list(self.running):
                 each, _ = self.running.pop(identifier)
-                self.begin(self.scheduler.finished(each, self.now, cost=1.0))
+                self.begin(self.scheduler.finished(each, self.now, Outcome(cost=1.0)))
         assert not self.waiting
 
 

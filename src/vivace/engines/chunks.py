@@ -15,6 +15,7 @@ from vivace.conversation.deltas import (
     TextDelta,
     Tokens,
 )
+from vivace.engines.failures import failure_in_stream
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineError
 
@@ -106,9 +107,10 @@ class ChunkReader:
         try:
             chunk = _decoder.decode(data)
         except msgspec.MsgspecError as error:
-            raise EngineError(f"The engine sent something that is no chunk: {error}.") from None
+            problem = f"The engine sent something that is no chunk: {error}."
+            raise EngineError(problem, blame="always") from None
         if bytes(chunk.error) != b"null":
-            raise EngineError(f"The engine failed: {bytes(chunk.error).decode()[:300]}")
+            raise failure_in_stream(chunk.error)
         self._usage = chunk.usage or self._usage
         for choice in chunk.choices:
             if self._generate:

@@ -20,9 +20,10 @@ from vivace.config import is_loopback
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader, SseLines
+from vivace.engines.failures import failure, retry_after
 from vivace.engines.messages import chat_messages, estimate_tokens
 from vivace.engines.tool_forms import ToolForms
-from vivace.errors import EngineDied, EngineError
+from vivace.errors import EngineDied
 from vivace.models import Fim
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
@@ -127,7 +128,8 @@ class OpenAIEngine:
         try:
             if response.status_code >= 400:
                 await response.aread()
-                raise EngineError(_refusal(self.name, response))
+                wait = retry_after(response.headers)
+                raise failure(response.status_code, _refusal(self.name, response), wait)
             yield response
         finally:
             await response.aclose()

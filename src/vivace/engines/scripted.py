@@ -34,6 +34,7 @@ from vivace.conversation.deltas import (
     Tokens,
 )
 from vivace.engines.base import Card, Chat, Work
+from vivace.engines.failures import failure
 from vivace.errors import ConfigError, EngineDied, EngineError
 from vivace.protocol.items import (
     AdditionalTools,
@@ -86,7 +87,11 @@ class Stall(Struct, frozen=True, tag_field="do", tag="stall"):
 
 
 class Fail(Struct, frozen=True, tag_field="do", tag="fail"):
+    """The request fails as on an endpoint that answers with this status."""
+
     message: str = "The script says that this request fails."
+    status: int = 500
+    retry_after: float | None = None
 
 
 class Die(Struct, frozen=True, tag_field="do", tag="die"):
@@ -323,7 +328,7 @@ class ScriptedEngine:
         if isinstance(act, Stall):
             request.stalled_until = now + act.seconds
         elif isinstance(act, Fail):
-            request.end(EngineError(act.message))
+            request.end(failure(act.status, act.message, act.retry_after))
         elif isinstance(act, Die):
             self.die(act.message)
         elif isinstance(act, Finished):

@@ -28,7 +28,7 @@ from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, Message
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.token_chain import ChainBook, Messages, Prompt, classify
 from vivace.engines.tool_forms import ToolForms
-from vivace.errors import ConfigError, EngineDied, EngineError
+from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
 from vivace.models import Fim
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat
@@ -274,14 +274,14 @@ class VllmEngine:
         try:
             return book.prompt(chat, forms, work.parent_id, work.owner)
         except TemplateError as error:
-            raise EngineError(
+            raise EngineRefused(
                 f"The model's chat template does not take this conversation: {error}"
             ) from error
 
     async def _stream(
         self, work: Work, prompt: Prompt, reading: _Reading
     ) -> AsyncGenerator[Any, None]:
-        from vllm.exceptions import VLLMError
+        from vllm.exceptions import VLLMClientError, VLLMError
         from vllm.inputs import TokensPrompt
         from vllm.v1.engine.exceptions import EngineDeadError
 
@@ -298,8 +298,10 @@ class VllmEngine:
                     yield output
         except EngineDeadError as error:
             raise EngineDied(f"{self.name} died in the middle of its answer.") from error
-        except (ValueError, VLLMError) as error:
-            raise EngineError(f"{self.name} refused the request: {error}") from error
+        except (ValueError, VLLMClientError) as error:
+            raise EngineRefused(f"{self.name} refused the request: {error}") from error
+        except VLLMError as error:
+            raise EngineError(f"{self.name} failed: {error}") from error
 
     def _give_draft(self, work: Work, reading: _Reading) -> None:
         """Let the request carry the text that its answer may repeat."""
@@ -321,7 +323,7 @@ class VllmEngine:
     def _reading(self, work: Work, forms: ToolForms, prompt: int) -> _Reading:
         room = self.cards[0].context - prompt
         if room < 1:
-            raise EngineError(f"The prompt is {prompt} tokens long and leaves no room to answer.")
+            raise EngineRefused(f"The prompt is {prompt} tokens long and leaves no room to answer.")
         limit = min(work.sampling.max_tokens or room, room) if work.generate else 1
         tools = forms.declarations()
         if tools or self._reasoning_parser:

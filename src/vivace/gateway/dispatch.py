@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from vivace.engines.base import Engine
 from vivace.gateway.metrics import Metrics
 from vivace.scheduling.queue import Job
-from vivace.scheduling.scheduler import Scheduler, Started, Waiting
+from vivace.scheduling.scheduler import Outcome, Scheduler, Started, Verdict, Waiting
 
 __all__ = ["Dispatch", "Place"]
 
@@ -25,7 +25,7 @@ class Place:
     def __init__(self, dispatch: Dispatch, job: Job) -> None:
         self.job = job
         self._dispatch = dispatch
-        self.started: asyncio.Future[Engine] = asyncio.get_running_loop().create_future()
+        self.started: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
 
     async def engine(self, tell: Tell) -> Engine:
         """Wait for an engine; ``tell`` hears where one stands meanwhile, when that has changed."""
@@ -36,13 +36,15 @@ class Place:
                 told = waiting
                 await tell(waiting)
             await asyncio.wait({self.started}, timeout=_LOOK_AGAIN)
-        return self.started.result()
+        return self._dispatch.engine(self.started.result())
 
-    def leave(
-        self, *, cost: float = 0.0, ok: bool | None = None, first_token: float | None = None
-    ) -> None:
+    def leave(self, outcome: Outcome) -> None:
         """The turn is over, or waits no longer."""
-        self._dispatch.left(self, cost, ok, first_token)
+        self._dispatch.left(self, outcome)
+
+    def judge(self, verdict: Verdict) -> None:
+        """Say of its engine what could not be said when the turn left it."""
+        self._dispatch.judge(self.started.result(), verdict)
 
 
 class Dispatch:
@@ -73,16 +75,19 @@ class Dispatch:
         self._start(self._scheduler.fill(time.monotonic()))
         return self._scheduler.waiting(job, time.monotonic())
 
-    def left(self, place: Place, cost: float, ok: bool | None, first_token: float | None) -> None:
+    def engine(self, started: Started) -> Engine:
+        return self._engines[started.engine]
+
+    def left(self, place: Place, outcome: Outcome) -> None:
         if self._places.pop(place.job.id, None) is None:
             return
         if place.started.done():
-            now = time.monotonic()
-            self._start(
-                self._scheduler.finished(place.job, now, cost=cost, ok=ok, first_token=first_token)
-            )
+            self._start(self._scheduler.finished(place.job, time.monotonic(), outcome))
         else:
             self._scheduler.withdraw(place.job)
+
+    def judge(self, started: Started, verdict: Verdict) -> None:
+        self._scheduler.judge(started, verdict, time.monotonic())
 
     def measure(self) -> None:
         """Write down how things stand, for whoever reads the metrics."""
@@ -104,4 +109,4 @@ class Dispatch:
             job = each.job
             waited = time.monotonic() - job.since
             self._metrics.queue_wait.labels(job.tier, job.kind).observe(waited)
-            self._places[job.id].started.set_result(self._engines[each.engine])
+            self._places[job.id].started.set_result(each)

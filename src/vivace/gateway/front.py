@@ -83,7 +83,7 @@ def error_body(error: RequestError, request_id: str) -> bytes:
 
 
 def error_headers(error: RequestError) -> dict[str, str]:
-    headers = {"content-type": "application/json", **retry_headers(error)}
+    headers = {"content-type": "application/json", **retry_headers(error.retry_after)}
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return headers

@@ -15,7 +15,7 @@ from vivace.conversation.deltas import Tokens
 from vivace.conversation.session import Ticket
 from vivace.engines.base import Card, Chat, Engine, Sampling, Work
 from vivace.engines.messages import estimate_tokens
-from vivace.errors import RequestError
+from vivace.errors import EngineError, RequestError
 from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
 from vivace.protocol.events import Routing
@@ -23,9 +23,10 @@ from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import TextConfig, Toolbox
 from vivace.scheduling.limits import Charge, Ledger
 from vivace.scheduling.queue import KINDS, Job, Weights
+from vivace.scheduling.scheduler import Outcome, Verdict
 from vivace.scheduling.tiers import Ask, kind_of
 
-__all__ = ["Plan", "Planner"]
+__all__ = ["Plan", "Planner", "failing"]
 
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have until it has them."""
@@ -50,9 +51,16 @@ class Plan:
         self.work = work
         self.place = place
         self.routing = routing
-        self.tries = len(offer.tier.engines)
         self.charge = charge
+        self.wait: float | None = None
+        """The shortest time after which an engine that failed it wants to be asked again."""
+        self.doubted: list[Place] = []
+        """Where it failed, perhaps by its own fault: if another engine can do it, by theirs."""
         self._ask = ask
+
+    def note(self, error: EngineError) -> None:
+        waits = [wait for wait in (self.wait, error.retry_after) if wait is not None]
+        self.wait = min(waits, default=None)
 
     def guess(self, deltas: int) -> Tokens:
         """What a turn took that was stopped before its engine could tell."""
@@ -96,23 +104,29 @@ class Planner:
             raise
         return Plan(offer, work, place, charge, routing, ask)
 
-    def again(self, plan: Plan) -> bool:
-        """Another place for a turn whose engine died; False when there is no other."""
-        if len(plan.offer.tier.engines) < 2 or not plan.tries:
+    def again(self, plan: Plan, error: EngineError) -> bool:
+        """Another place for a turn that its engine failed; False when there is no other."""
+        failed, job = plan.place, plan.place.job
+        tried = job.avoid | {failed.started.result().engine}
+        if not error.elsewhere or tried.issuperset(plan.offer.tier.engines):
             return False
-        plan.tries -= 1
+        outcome = failing(error)
+        if error.blame == "compared":
+            outcome = replace(outcome, verdict="later")
+            plan.doubted.append(failed)
+        failed.leave(outcome)
         try:
-            plan.place = self._dispatch.enter(plan.place.job)
+            plan.place = self._dispatch.enter(replace(job, avoid=tried))
         except RequestError:
             return False
         return True
 
-    def settle(
-        self, plan: Plan, tokens: Tokens, *, ok: bool | None, first_token: float | None
-    ) -> None:
+    def settle(self, plan: Plan, tokens: Tokens, outcome: Outcome) -> None:
         """Charge what it really took, and make room for the next."""
+        for place in plan.doubted:
+            place.judge("bad" if outcome.verdict == "good" else "unknown")
         cost = _WEIGHTS.cost(max(0, tokens.input - tokens.cached), tokens.output)
-        plan.place.leave(cost=cost, ok=ok, first_token=first_token)
+        plan.place.leave(replace(outcome, cost=cost))
         self.ledger.settle(
             plan.charge,
             input_tokens=tokens.input,
@@ -133,6 +147,12 @@ class Planner:
         if self._catalogue.routes(model):
             return *self._catalogue.routed(ask), ask
         return self._catalogue.offer(model), UNSET, ask
+
+
+def failing(error: EngineError) -> Outcome:
+    """How a turn left an engine that failed it."""
+    verdict: Verdict = "bad" if error.blame == "always" else "unknown"
+    return Outcome(verdict=verdict, rest=error.retry_after)
 
 
 def _ask(ticket: Ticket) -> Ask:

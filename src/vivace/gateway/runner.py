@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
@@ -33,11 +34,12 @@ from vivace.conversation.session import (
 )
 from vivace.conversation.turn import Turn, open_response
 from vivace.engines.base import Engine, Work
-from vivace.errors import EngineDied, EngineError, RequestError, StoreError, Unavailable
+from vivace.errors import EngineError, RequestError, StoreError, Unavailable
 from vivace.gateway.archive import Archive, is_whole
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.metrics import Metrics
-from vivace.gateway.planning import Plan, Planner
+from vivace.gateway.planning import Plan, Planner, failing
+from vivace.protocol.codec import retry_headers
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.requests import (
     ClientEvent,
@@ -45,7 +47,7 @@ from vivace.protocol.requests import (
     Interrupt,
     Steer,
 )
-from vivace.scheduling.scheduler import Waiting
+from vivace.scheduling.scheduler import Outcome, Waiting
 
 __all__ = ["Connection", "Outlet", "Runner", "Told"]
 
@@ -299,7 +301,7 @@ class Connection:
                 await self._stop(order)
             await self._carry(run, ticket, plan)
         finally:
-            plan.place.leave()
+            plan.place.leave(Outcome(verdict="unknown"))
             del self._runs[ticket.id]
             self._runner.ended(run)
 
@@ -307,17 +309,17 @@ class Connection:
         started = time.perf_counter()
         meter = _Meter()
         last: list[Event]
-        ok: bool | None = None
+        outcome = Outcome(verdict="unknown")
         try:
             last = await self._generate_somewhere(run.turn, plan, meter)
-            ok = True
+            outcome = Outcome()
         except EngineError as error:
-            ok = False if isinstance(error, EngineDied) else None
+            outcome = failing(error)
             # Its words may quote the prompt: they are for the client, not for the log.
             log.warning(
                 "failed request_id=%s turn=%s %s", self._request_id, run.turn.id, error.code
             )
-            last = [*run.turn.fail(error.code, str(error), now())]
+            last = [*run.turn.fail(error.code, self._words(error, plan), now())]
         except Exception:  # a fault of ours must end this turn, not wedge its lane
             log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
             last = [*run.turn.fail("server_error", "An internal error ended this turn.", now())]
@@ -329,7 +331,7 @@ class Connection:
             last = [*meter.unsent, *end.get(run.stopping, run.turn.cancel)(now())]
         last = [*run.receipts, *last]
         tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
-        self._runner.planner.settle(plan, tokens, ok=ok, first_token=meter.waited)
+        self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))
         link = self._link(ticket, run.turn, tokens)
         if ticket.request.stored:
             last = await self._keep(link, run.turn, last)
@@ -338,8 +340,15 @@ class Connection:
         await self._outlet.send(last)
         await self._act(decisions)
 
+    def _words(self, error: EngineError, plan: Plan) -> str:
+        """What the client is told, and when to try again where HTTP can still say so."""
+        if plan.wait is None:
+            return str(error)
+        self.headers = {**self.headers, **retry_headers(plan.wait)}
+        return f"{str(error).rstrip('.')}. Try again in {math.ceil(plan.wait)} s."
+
     async def _generate_somewhere(self, turn: Turn, plan: Plan, meter: _Meter) -> list[Event]:
-        """On the engine it was given; on another one if that dies before the first word."""
+        """On the engine it was given; on another one if that fails before the first word."""
 
         async def tell(waiting: Waiting) -> None:
             meter.unsent = [*turn.wait(waiting.position, waiting.seconds)]
@@ -349,9 +358,9 @@ class Connection:
             engine = await plan.place.engine(tell)
             try:
                 return await self._generate(turn, engine, plan.work, meter)
-            except EngineDied:
-                plan.place.leave(ok=False)
-                if meter.deltas or not self._runner.planner.again(plan):
+            except EngineError as error:
+                plan.note(error)
+                if meter.deltas or not self._runner.planner.again(plan, error):
                     raise
                 log.info("again elsewhere request_id=%s turn=%s", self._request_id, turn.id)
 
@@ -374,7 +383,8 @@ class Connection:
                 if turn.ended:  # a steer waited for this item
                     return meter.unsent
                 await outlet.send(meter.unsent)
-        raise EngineError("The engine stopped without finishing its answer.")
+        problem = "The engine stopped without finishing its answer."
+        raise EngineError(problem, blame="always")
 
     async def _keep(self, link: Link, turn: Turn, last: list[Event]) -> list[Event]:
         try:

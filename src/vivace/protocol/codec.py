@@ -332,11 +332,11 @@ def lane_of(data: bytes | str) -> str | None:
 # -- errors ---------------------------------------------------------------------------------------
 
 
-def retry_headers(error: RequestError) -> dict[str, str]:
+def retry_headers(seconds: float | None) -> dict[str, str]:
     """When to try again, in whole seconds as HTTP has it."""
-    if error.retry_after is None:
+    if seconds is None:
         return {}
-    return {"retry-after": str(max(1, math.ceil(error.retry_after)))}
+    return {"retry-after": str(max(1, math.ceil(seconds)))}
 
 
 def error_payload(error: RequestError, request_id: str | None = None) -> ErrorPayload:
@@ -346,7 +346,7 @@ def error_payload(error: RequestError, request_id: str | None = None) -> ErrorPa
         message=error.message,
         param=error.param,
         request_id=request_id or msgspec.UNSET,
-        headers=retry_headers(error) or msgspec.UNSET,
+        headers=retry_headers(error.retry_after) or msgspec.UNSET,
     )
 
 

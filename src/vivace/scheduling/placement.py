@@ -91,8 +91,12 @@ def _weight(replica: Replica) -> int:
 class Breaker:
     """Keeps calls away from an engine that fails, and knows one that is slow.
 
-    ``state`` only looks. ``allows`` is for who calls next: when half open, it gives out the one
-    probe, and until that is heard of the circuit is open to everyone else.
+    ``state`` only looks. ``begin`` is for who calls next, and returns the epoch of the call, which
+    is told again with how it went. A new epoch begins when the circuit opens and when a probe goes
+    out, so that calls from before say nothing of the engine as it is now. Until the one probe is
+    heard of, the circuit is open to everyone else.
+
+    An engine that asks to be left alone for a while is, which is no failure: nobody need probe it.
     """
 
     def __init__(
@@ -107,47 +111,61 @@ class Breaker:
         self._cooldown = cooldown
         self._longest = longest
         self._target = target
+        self._epoch = 0
         self._failures = 0
         self._wait = cooldown
         self._open_until: float | None = None
-        self._probing = False
+        self._rests_until = -inf
         self._first_token = 0.0
 
     def state(self, now: float) -> Circuit:
+        if now < self._rests_until:
+            return "open"
         if self._open_until is None:
             return "closed"
         return "open" if now < self._open_until else "half_open"
 
-    def allows(self, now: float) -> bool:
+    def opens_in(self, now: float) -> float:
+        """Seconds until a call may begin."""
+        return max(0.0, self._rests_until - now, (self._open_until or now) - now)
+
+    def begin(self, now: float) -> int | None:
+        """The epoch of a call that begins now; None while the circuit is open."""
         state = self.state(now)
+        if state == "open":
+            return None
         if state == "half_open":
-            self._probing = True
+            self._epoch += 1
             self._open_until = now + self._longest  # a probe unheard of for so long is lost
-        return state != "open"
+        return self._epoch
 
-    def succeeded(self, now: float) -> None:
-        self._failures = 0
-        self._wait = self._cooldown
-        self._open_until = None
-        self._probing = False
+    def succeeded(self, epoch: int) -> None:
+        if epoch == self._epoch:
+            self._failures = 0
+            self._wait = self._cooldown
+            self._open_until = None
 
-    def failed(self, now: float) -> None:
+    def failed(self, epoch: int, now: float) -> None:
+        if epoch != self._epoch:
+            return
         self._failures += 1
-        closed = self._open_until is None
-        # Calls from before it opened may fail after it did: that is not news.
-        if self._probing or (closed and self._failures >= self._limit):
+        if self._open_until is not None or self._failures >= self._limit:
+            self._epoch += 1
             self._open_until = now + self._wait
             self._wait = min(2 * self._wait, self._longest)
-            self._probing = False
 
-    def dropped(self, now: float) -> None:
-        """The probe's client left, which says nothing of the engine: the next call is the probe."""
-        if self._probing:
+    def dropped(self, epoch: int, now: float) -> None:
+        """A client left, which says nothing of the engine: if it was the probe's, the next call is
+        the probe."""
+        if epoch == self._epoch and self._open_until is not None:
+            self._epoch += 1
             self._open_until = now
-            self._probing = False
 
-    def slow(self, seconds: float) -> None:
-        """Note how long a first token took."""
+    def rest(self, until: float) -> None:
+        """It asked to be left alone."""
+        self._rests_until = max(self._rests_until, until)
+
+    def first_token_took(self, seconds: float) -> None:
         self._first_token += SMOOTHING * (seconds - self._first_token)
 
     @property

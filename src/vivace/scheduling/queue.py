@@ -43,6 +43,8 @@ class Job(Struct, frozen=True, kw_only=True, eq=False):
     cost: float
     """Weighted tokens, as far as one can tell before."""
     since: float
+    avoid: frozenset[str] = frozenset()
+    """Engines that have failed it already."""
 
 
 class FairQueue:
@@ -58,6 +60,11 @@ class FairQueue:
     def count(self, tier: str, kind: Kind) -> int:
         queues = self._waiting[kind].values()
         return sum(1 for queue in queues for job in queue if job.tier == tier)
+
+    def has_like(self, job: Job) -> bool:
+        """Whether one waits for the same engines with the same urgency."""
+        queues = self._waiting[job.kind].values()
+        return any(each.tier == job.tier and each.avoid == job.avoid for q in queues for each in q)
 
     # -- counting what was given ------------------------------------------------------------------
 

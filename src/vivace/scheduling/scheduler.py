@@ -6,7 +6,7 @@
                 ├► Waiting(position, seconds)      later one of the lists below starts it
                 └► TooManyRequests                 the queue is full, or it would take too long
     finished(job), fill() ─► [Started, …]          who was waited for, or came back
-    withdraw(job), mark(engine)                    told so that the next answer is right
+    withdraw, mark, judge                          told so that the next answer is right
 
 No clock and no waiting here: several gateways can share this state one day.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from typing import Literal
 
 from msgspec import Struct
 
@@ -25,7 +26,7 @@ from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
 from vivace.scheduling.tiers import Tier
 from vivace.scheduling.waits import Waits
 
-__all__ = ["Room", "Scheduler", "Started", "Waiting"]
+__all__ = ["Outcome", "Room", "Scheduler", "Started", "Verdict", "Waiting"]
 
 
 _BOUND = 2.0
@@ -41,6 +42,8 @@ class Room(Struct, frozen=True):
     reserved: int = 0
 
 
+_PATIENCE = 60.0
+"""Seconds. Nobody is kept waiting for engines that take nothing for longer."""
 _LOOK = 0.25
 _GROUPS: tuple[Kind, ...] = ("interactive", "agent")
 
@@ -59,6 +62,24 @@ class _Outlook(Struct, frozen=True):
 class Started(Struct, frozen=True):
     job: Job
     engine: str
+    epoch: int = 0
+    """Of the engine's circuit, for ``judge``."""
+
+
+Verdict = Literal["good", "bad", "unknown", "later"]
+"""On an engine, by a turn it had; "later": once it is known whether another engine can do it."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How a turn left its engine."""
+
+    cost: float = 0.0
+    """Weighted tokens that it really took."""
+    verdict: Verdict = "good"
+    first_token: float | None = None
+    """How long the engine took to its first word."""
+    rest: float | None = None
+    """For how long the engine wants to be left alone."""
 
 
 class Waiting(Struct, frozen=True):
@@ -99,7 +120,7 @@ class Scheduler:
             name: _Engine(name, room, self._target_of(name)) for name, room in rooms.items()
         }
         self._queue = FairQueue()
-        self._running: dict[str, tuple[Job, str, float]] = {}
+        self._running: dict[str, tuple[Started, float]] = {}
         self._waits: dict[tuple[str, Kind], Waits] = {}
         self._outlooks: dict[str, _Outlook] = {}
 
@@ -115,51 +136,49 @@ class Scheduler:
     # -- what happens -----------------------------------------------------------------------------
 
     def submit(self, job: Job, now: float) -> Started | Waiting:
-        tier = self._tiers[job.tier]
         self._queue.enter(job.owner)
-        if not self._queue.count(job.tier, job.kind):
+        if not self._queue.has_like(job):
             engine = self._find(job, now)
             if engine is not None:
                 return self._start(job, engine, now)
         self._queue.push(job)
         waiting = self.waiting(job, now)
         try:
-            self._check(tier, waiting)
+            self._check(job, waiting, now)
         except RequestError:
             self._queue.remove(job)
             self._queue.leave(job.owner)
             raise
         return waiting
 
-    def finished(
-        self,
-        job: Job,
-        now: float,
-        *,
-        cost: float,
-        ok: bool | None = True,
-        first_token: float | None = None,
-    ) -> list[Started]:
-        """``cost`` is what it really took; ``ok`` is False when the engine was at fault, and None
-        when that cannot be said. ``first_token``: how long the engine took to its first word."""
+    def finished(self, job: Job, now: float, outcome: Outcome) -> list[Started]:
         found = self._running.pop(job.id, None)
         if found is None:
             return []
-        _, name, started = found
-        engine = self._engines[name]
+        run, since = found
+        engine = self._engines[run.engine]
         engine.running[job.kind] -= 1
-        self._queue.charge(job.owner, cost - job.cost)
+        self._queue.charge(job.owner, outcome.cost - job.cost)
         self._queue.leave(job.owner)
-        if first_token is not None:
-            engine.breaker.slow(first_token)
-        if ok:
-            engine.breaker.succeeded(now)
-            self._waits_of(job.tier, job.kind).ended(now - started)
-        elif ok is None:
-            engine.breaker.dropped(now)
-        else:
-            engine.breaker.failed(now)
+        if outcome.first_token is not None:
+            engine.breaker.first_token_took(outcome.first_token)
+        if outcome.rest is not None:
+            engine.breaker.rest(now + outcome.rest)
+        if outcome.verdict == "good":
+            self._waits_of(job.tier, job.kind).ended(now - since)
+        self.judge(run, outcome.verdict, now)
         return self.fill(now)
+
+    def judge(self, run: Started, verdict: Verdict, now: float) -> None:
+        """What became of what an engine was given."""
+        breaker = self._engines[run.engine].breaker
+        match verdict:
+            case "good":
+                breaker.succeeded(run.epoch)
+            case "bad":
+                breaker.failed(run.epoch, now)
+            case "unknown":
+                breaker.dropped(run.epoch, now)
 
     def withdraw(self, job: Job) -> None:
         """It waits no longer."""
@@ -179,15 +198,15 @@ class Scheduler:
         return started
 
     def _next(self, now: float) -> Job | None:
-        if not len(self._queue):
-            return None
-        roomy = {
-            (tier, kind)
-            for tier in self._tiers
-            for kind in KINDS
-            if self._has_room(tier, kind, now)
-        }
-        return self._queue.pop(lambda job: (job.tier, job.kind) in roomy)
+        roomy: dict[tuple[str, Kind, frozenset[str]], bool] = {}
+
+        def fits(job: Job) -> bool:
+            alike = (job.tier, job.kind, job.avoid)
+            if alike not in roomy:
+                roomy[alike] = self._has_room(job, now)
+            return roomy[alike]
+
+        return self._queue.pop(fits) if len(self._queue) else None
 
     # -- what others ask --------------------------------------------------------------------------
 
@@ -198,9 +217,10 @@ class Scheduler:
         if outlook is None or now - outlook.at > _LOOK or job.id not in outlook.places:
             outlook = self._outlooks[job.tier] = self._look(job.tier, now)
         ahead = outlook.places.get(job.id, 0)
-        if self._has_room(job.tier, job.kind, now):
+        if self._has_room(job, now):
             return Waiting(ahead + 1, 0.0)
-        return Waiting(ahead + 1, outlook.seconds[_group(job.kind)](ahead))
+        seconds = outlook.seconds[_group(job.kind)](ahead)
+        return Waiting(ahead + 1, max(seconds, self._closed_for(job, now)))
 
     def _look(self, name: str, now: float) -> _Outlook:
         engines = self._tiers[name].engines
@@ -209,8 +229,9 @@ class Scheduler:
         for kind in _GROUPS:
             running = [
                 now - started
-                for job, engine, started in self._running.values()
-                if engine in engines and (kind == "interactive" or job.kind != "interactive")
+                for run, started in self._running.values()
+                if run.engine in engines
+                and (kind == "interactive" or run.job.kind != "interactive")
             ]
             slots = sum(self._engines[engine].replica(kind, now).slots for engine in engines)
             waits = self._waits_of(name, kind)
@@ -234,12 +255,15 @@ class Scheduler:
     def _waits_of(self, tier: str, kind: Kind) -> Waits:
         return self._waits.setdefault((tier, _group(kind)), Waits())
 
-    def _check(self, tier: Tier, waiting: Waiting) -> None:
-        if not any(self._engines[name].up for name in tier.engines):
+    def _check(self, job: Job, waiting: Waiting, now: float) -> None:
+        tier = self._tiers[job.tier]
+        closed = self._closed_for(job, now)
+        if closed > _PATIENCE:
+            when = "in a moment" if closed == inf else f"in {closed:.0f} s"
             raise Unavailable(
-                f"No engine for '{tier.name}' is running; try again in a moment.",
+                f"No engine for '{tier.name}' takes turns now; try again {when}.",
                 code="engine_unavailable",
-                retry_after=1,
+                retry_after=1 if closed == inf else closed,
             )
         if waiting.position > tier.queue:
             raise TooManyRequests(
@@ -255,21 +279,32 @@ class Scheduler:
                 retry_after=max(1.0, waiting.seconds - tier.first_token),
             )
 
-    def _has_room(self, tier: str, kind: Kind, now: float) -> bool:
-        return any(self._engines[name].has_room(kind, now) for name in self._tiers[tier].engines)
+    def _pool(self, job: Job) -> list[_Engine]:
+        """Which engines it may run on."""
+        names = self._tiers[job.tier].engines
+        return [self._engines[name] for name in names if name not in job.avoid]
+
+    def _closed_for(self, job: Job, now: float) -> float:
+        """Seconds until an engine of its pool takes turns at all; infinite if all are down."""
+        up = (engine for engine in self._pool(job) if engine.up)
+        return min((engine.breaker.opens_in(now) for engine in up), default=inf)
+
+    def _has_room(self, job: Job, now: float) -> bool:
+        return any(engine.has_room(job.kind, now) for engine in self._pool(job))
 
     def _find(self, job: Job, now: float) -> str | None:
-        tier = self._tiers[job.tier]
-        replicas = [self._engines[name].replica(job.kind, now) for name in tier.engines]
-        if tier.spill:
+        replicas = [engine.replica(job.kind, now) for engine in self._pool(job)]
+        if self._tiers[job.tier].spill:
             free = (each.name for each in replicas if each.healthy and each.running < each.slots)
             return next(free, None)
         placed = place(job.place, replicas, bound=_BOUND)
         return placed.name if placed is not None else None
 
     def _start(self, job: Job, engine: str, now: float) -> Started:
-        self._engines[engine].breaker.allows(now)  # it may be the one probe
+        epoch = self._engines[engine].breaker.begin(now)  # it may be the one probe
+        assert epoch is not None, "it was found because its circuit is not open"
         self._engines[engine].running[job.kind] += 1
-        self._running[job.id] = (job, engine, now)
+        started = Started(job, engine, epoch)
+        self._running[job.id] = (started, now)
         self._queue.charge(job.owner, job.cost)
-        return Started(job, engine)
+        return started
