@@ -15,8 +15,8 @@ from vivace.edits.attempt import (
     retry,
 )
 from vivace.edits.context import Context
-from vivace.edits.hunk import Hunk, apply
 from vivace.protocol.items import Message, text_of
+from vivace.syntax.hunk import Hunk, apply
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen3-coder-30b-a3b"
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vivace.edits.blocks import Block, Blocks, hunks_for, write
-from vivace.edits.hunk import Hunk, apply
 from vivace.errors import EditError
+from vivace.syntax.hunk import Hunk, apply
 
 lines = st.lists(
     st.sampled_from(["a\n", "  b\n", "\n", "```\n", "path/x.py\n", "<<<<<<\n"]), max_size=6

@@ -6,8 +6,8 @@ import pytest
 
 from vivace.edits.checks import problems
 from vivace.edits.diff import between
-from vivace.edits.languages import language_of
 from vivace.edits.region import Region, whole_file
+from vivace.syntax.source import Source
 
 OLD = """\
 import os
@@ -29,9 +29,10 @@ SCRIPT = "function f(a) {\n  if (a) {\n    return 1;\n  }\n  return 2;\n}\n"
 def codes(
     old: str, new: str, instruction: str, path: str = "a.py", region: Region | None = None
 ) -> set[str]:
-    found = problems(
-        old, between(old, new), region or whole_file(old), language_of(path), instruction
-    )
+    before = Source.of(path, old)
+    hunks = between(old, new)
+    after = before.edited(hunks)
+    found = problems(before, after, hunks, region or whole_file(before), instruction)
     assert all(problem.person and problem.model for problem in found)
     return {problem.code for problem in found}
 

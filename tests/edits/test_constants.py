@@ -4,8 +4,8 @@ import pytest
 
 from vivace.edits.constants import hoisted, only_constants
 from vivace.edits.diff import between
-from vivace.edits.hunk import apply
-from vivace.edits.languages import language_of
+from vivace.syntax.hunk import apply
+from vivace.syntax.source import Source
 
 CACHE = '''\
 """A cache."""
@@ -22,7 +22,7 @@ ASKED = "Replace the magic number 300 with a constant TTL."
 
 
 def after(new: str, old: str = CACHE, path: str = "cache.py", instruction: str = ASKED) -> str:
-    return apply(old, hoisted(old, between(old, new), language_of(path), instruction))
+    return apply(old, hoisted(Source.of(path, old), between(old, new), instruction))
 
 
 USED = CACHE.replace("= 300", "= TTL")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vivace.edits import diff
 from vivace.edits.diff import between, changes
-from vivace.edits.hunk import Hunk, apply
+from vivace.syntax.hunk import Hunk, apply
 
 lists = st.lists(st.integers(0, 5), max_size=25)
 texts = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "d\r\n"]), max_size=25).map("".join)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from vivace.edits.hunk import apply, lines_of
 from vivace.edits.imports import Preamble, added, only_imports
-from vivace.edits.languages import Language, language_of
+from vivace.syntax.hunk import apply
+from vivace.syntax.languages import Language, language_of
+from vivace.syntax.lines import lines_of
+from vivace.syntax.source import Source
 
 
 def language(path: str) -> Language:
@@ -76,12 +78,12 @@ def test_a_region_with_imports_keeps_them() -> None:
     ],
 )
 def test_they_join_those_that_are_there(path: str, old: str, imports: str, new: str) -> None:
-    assert apply(old, added(old, lines_of(imports), language(path))) == new
+    assert apply(old, added(Source.of(path, old), lines_of(imports))) == new
 
 
 def test_an_import_from_the_future_comes_first() -> None:
     old = "import os\n\nx = 1\n"
-    new = apply(old, added(old, ["from __future__ import annotations\n"], PYTHON))
+    new = apply(old, added(Source(old, PYTHON), ["from __future__ import annotations\n"]))
     assert new == "from __future__ import annotations\nimport os\n\nx = 1\n"
 
 
@@ -93,11 +95,11 @@ def test_code_is_not_taken_for_imports() -> None:
 
 def test_an_include_with_a_remark_is_the_same_include() -> None:
     text = "#include <list>\nint a;\n"
-    assert added(text, ["#include <list> // for std::list\n"], language("a.cpp")) == []
+    assert added(Source.of("a.cpp", text), ["#include <list> // for std::list\n"]) == []
 
 
 def test_what_the_file_defines_itself_is_not_imported() -> None:
     text = "export type Query = string;\n\nexport function parse(text) {\n}\n"
-    script = language("a.ts")
-    assert added(text, ["import { Query } from './types';\n"], script) == []
-    assert added(text, ["import { Other } from './types';\n"], script)
+    source = Source.of("a.ts", text)
+    assert added(source, ["import { Query } from './types';\n"]) == []
+    assert added(source, ["import { Other } from './types';\n"])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.hunk import lines_of
 from vivace.edits.matching import Match, find, fitted
 from vivace.errors import EditError
+from vivace.syntax.lines import lines_of
 
 TEXT = lines_of("""\
 class A:

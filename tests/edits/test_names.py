@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import ast
 
-from vivace.edits.names import bound_by, imports_for, unbound, used_imports
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vivace.edits.names import (
+    bound_by,
+    imports_for,
+    new_error,
+    newly_unbound,
+    unbound,
+    used_imports,
+)
+from vivace.syntax.source import Source
 
 
 @pytest.mark.parametrize(
@@ -53,3 +65,42 @@ def test_imports_that_nothing_uses_are_left_out() -> None:
         "import os, sys\n",
         "from __future__ import annotations\n",
     ]
+
+
+LINES = [
+    "import os\n",
+    "from a import *\n",
+    "x = 1\n",
+    "del x\n",
+    "def f(a):\n    return a + x + os\n",
+    "def g():\n    global y\n    y = f(x)\n",
+    "class C:\n    def m(self):\n        return C, y\n",
+    "if x:\n    import z\nelse:\n    z = y\n",
+    "print(z)  # y\n",
+    "print(\n",
+    "  wrong = 1\n",
+    "for q in os:\n    pass\nprint(q)\n",
+]
+TEXTS = st.lists(st.sampled_from(LINES), max_size=8).map("".join)
+
+
+@given(TEXTS, TEXTS)
+def test_what_an_edit_leaves_unbound_is_what_reading_both_texts_whole_shows(
+    old: str, new: str
+) -> None:
+    before, after = Source.of("a.py", old), Source.of("a.py", new)
+    assert newly_unbound(before, after) == unbound(new) - unbound(old)
+
+
+@given(TEXTS, TEXTS)
+def test_a_new_error_is_found_where_reading_the_whole_text_finds_it(old: str, new: str) -> None:
+    before, after = Source.of("a.py", old), Source.of("a.py", new)
+
+    def wrong(text: str) -> bool:
+        try:
+            ast.parse(text)
+        except SyntaxError:
+            return True
+        return False
+
+    assert (new_error(before, after) is not None) == (wrong(new) and not wrong(old))

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vivace.edits.diff import between
-from vivace.edits.hunk import Hunk, apply, lines_of
 from vivace.edits.rebase import Conflict, Rebased, rebase
+from vivace.syntax.hunk import Hunk, apply
+from vivace.syntax.lines import lines_of
 
 BASE = "".join(f"line {n}\n" for n in range(10))
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.hunk import lines_of
-from vivace.edits.languages import Language, language_of
 from vivace.edits.region import Region, choose, regions, whole_file
+from vivace.syntax.languages import Language, language_of
+from vivace.syntax.lines import lines_of
+from vivace.syntax.source import Source
 
 
 def language(path: str) -> Language:
@@ -52,10 +53,11 @@ def parse_line(text):
     return inner()
 '''
 LONG = CODE + "".join(f"\nVALUE_{n} = {n}\n" for n in range(40))
+IN_LONG = Source(LONG, PYTHON)
 
 
 def names(text: str, path: str) -> dict[str, tuple[int, int]]:
-    return {each.name: (each.start, each.end) for each in regions(text, language(path))}
+    return {each.name: (each.start, each.end) for each in regions(Source.of(path, text))}
 
 
 def test_definitions_come_with_their_decorators_and_leading_comments() -> None:
@@ -182,7 +184,7 @@ def test_definitions_are_found_in_every_language(
     ],
 )
 def test_the_definition_that_is_named_is_chosen(instruction: str, name: str) -> None:
-    assert choose(LONG, PYTHON, instruction).name == name
+    assert choose(IN_LONG, instruction).name == name
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_the_definition_that_is_named_is_chosen(instruction: str, name: str) -> 
     ],
 )
 def test_what_is_about_more_than_one_definition_gets_the_whole_file(instruction: str) -> None:
-    assert choose(LONG, PYTHON, instruction) == whole_file(LONG)
+    assert choose(IN_LONG, instruction) == whole_file(IN_LONG)
 
 
 @pytest.mark.parametrize(
@@ -205,20 +207,20 @@ def test_what_is_about_more_than_one_definition_gets_the_whole_file(instruction:
     ["add type hints to `Store.add` and `Store.get_all`", "document Store.add, and get_all()"],
 )
 def test_definitions_that_are_listed_are_chosen_together(instruction: str) -> None:
-    chosen = choose(LONG, PYTHON, instruction)
+    chosen = choose(IN_LONG, instruction)
     assert (chosen.start, chosen.end) == (16, 24)
 
 
 def test_of_two_that_are_named_the_first_is_meant() -> None:
-    assert choose(LONG, PYTHON, "make `load` call `parse_line` for each line").name == "load"
+    assert choose(IN_LONG, "make `load` call `parse_line` for each line").name == "load"
 
 
 def test_a_small_file_is_shown_whole_when_nothing_is_named() -> None:
-    assert choose(CODE, PYTHON, "strip the text twice") == whole_file(CODE)
+    assert choose(Source(CODE, PYTHON), "strip the text twice") == whole_file(Source(CODE, PYTHON))
 
 
 def test_in_a_large_file_shared_words_show_what_is_meant() -> None:
-    assert choose(LONG, PYTHON, "raise a TypeError when the item is empty").name == "Store.add"
+    assert choose(IN_LONG, "raise a TypeError when the item is empty").name == "Store.add"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_in_a_large_file_shared_words_show_what_is_meant() -> None:
 def test_a_selection_becomes_whole_statements(
     selection: tuple[int, int], start: int, end: int
 ) -> None:
-    chosen = choose(CODE, PYTHON, "tidy up", selection)
+    chosen = choose(Source(CODE, PYTHON), "tidy up", selection)
     assert (chosen.start, chosen.end) == (start, end)
 
 
@@ -249,17 +251,17 @@ def test_a_selection_becomes_whole_statements(
 )
 def test_whole_members_of_a_class_can_be_selected(selection: tuple[int, int], whole: bool) -> None:
     text = "class A {\n  a: number;\n  b = 1;\n  f() {\n    return 1;\n  }\n}\n"
-    chosen = choose(text, language_of("a.ts"), "tidy up", selection)
+    chosen = choose(Source.of("a.ts", text), "tidy up", selection)
     assert ((chosen.start, chosen.end) == selection) is whole
 
 
 def test_without_a_language_a_selection_is_taken_as_it_is() -> None:
-    assert choose("a\n\nb\n", None, "x", (0, 2)) == Region(0, 1)
-    assert choose("a\nb\n", None, "x") == whole_file("a\nb\n")
+    assert choose(Source("a\n\nb\n", None), "x", (0, 2)) == Region(0, 1)
+    assert choose(Source("a\nb\n", None), "x") == Region(0, 2, "file")
 
 
 @given(st.text("ab(:)\n \t#", max_size=60), st.integers(-3, 20), st.integers(-3, 20))
 def test_a_choice_always_lies_in_the_file(text: str, first: int, last: int) -> None:
     for selection in (None, (first, last)):
-        chosen = choose(text, PYTHON, "change `a`", selection)
+        chosen = choose(Source(text, PYTHON), "change `a`", selection)
         assert 0 <= chosen.start <= chosen.end <= len(lines_of(text))

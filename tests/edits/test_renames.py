@@ -4,8 +4,8 @@ import pytest
 
 from vivace.edits.attempt import Attempt, Task, plan
 from vivace.edits.context import Context
-from vivace.edits.languages import language_of
 from vivace.edits.renames import Rename, asked, renamed
+from vivace.syntax.source import Source
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen3-coder-30b-a3b"
 
@@ -30,7 +30,7 @@ def warm(cache, key):
 
 def after(instruction: str, text: str = CACHE, path: str = "cache.py") -> str | None:
     lines = text.count("\n")
-    return renamed(text, 0, lines, instruction, language_of(path))
+    return renamed(Source.of(path, text), 0, lines, instruction)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.support.files import ROOT
 from vivace.edits.diff import between
-from vivace.edits.hunk import Hunk, apply, lines_of
 from vivace.edits.rewrite import Rewrite
+from vivace.syntax.hunk import Hunk, apply
+from vivace.syntax.lines import lines_of
 
 COMMITS = ROOT.parent / "shared/data/commit-edits.jsonl.gz"
 

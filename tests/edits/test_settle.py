@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.languages import LANGUAGES
 from vivace.edits.settle import about_comments, about_layout, keep_comments, settle
+from vivace.syntax.languages import LANGUAGES
 
 OLD = """\
     def f(self):

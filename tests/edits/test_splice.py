@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from vivace.edits.languages import language_of
 from vivace.edits.region import choose
 from vivace.edits.splice import own_part, spliced
+from vivace.syntax.source import Source
 
 PYTHON = """\
 LIMIT = 3
@@ -30,8 +30,8 @@ SCRIPT = "class A {\n  m(x) {\n    return x;\n  }\n\n  n() {}\n}\n"
 def own(
     answer: list[str], text: str = PYTHON, name: str = "Stack.pop", path: str = "a.py"
 ) -> list[str]:
-    language = language_of(path)
-    return own_part(answer, text, choose(text, language, f"change `{name}`"), language)
+    source = Source.of(path, text)
+    return own_part(answer, source, choose(source, f"change `{name}`"))
 
 
 @pytest.mark.parametrize(

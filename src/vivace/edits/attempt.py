@@ -17,15 +17,11 @@ from msgspec.structs import replace
 
 from vivace.edits import checks, constants, headers, imports, renames
 from vivace.edits.blocks import Block, Blocks, hunks_for
-from vivace.edits.checks import Problem
 from vivace.edits.context import Context
 from vivace.edits.diff import between
 from vivace.edits.fence import fence_for
 from vivace.edits.formats import INSTRUCTIONS, SYSTEM, row_for
-from vivace.edits.hunk import Hunk, apply, lines_of, shifted
-from vivace.edits.languages import Language, language_of
-from vivace.edits.lines import dedented, margin_of
-from vivace.edits.names import bound_by, imports_for, unbound, used_imports
+from vivace.edits.names import bound_by, imports_for, newly_unbound, used_imports
 from vivace.edits.region import Region, Selection, choose
 from vivace.edits.rewrite import Rewrite
 from vivace.edits.settle import about_comments, about_layout, keep_comments, settle
@@ -33,6 +29,11 @@ from vivace.edits.splice import own_part, spliced
 from vivace.errors import EditError
 from vivace.models import EditFormat
 from vivace.protocol.items import Message
+from vivace.syntax.finding import Finding
+from vivace.syntax.hunk import Hunk, shifted
+from vivace.syntax.languages import Language
+from vivace.syntax.lines import dedented, lines_of, margin_of
+from vivace.syntax.source import Source
 
 __all__ = [
     "Attempt",
@@ -60,6 +61,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What to send, and how to read the answer."""
 
     task: Task
+    source: Source
+    """The file as the task has it."""
     region: Region
     format: EditFormat
     items: tuple[Message, ...]
@@ -69,13 +72,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The answer itself, where no model is needed to know it."""
 
     @property
-    def language(self) -> Language | None:
-        return language_of(self.task.path)
-
-    @property
     def old(self) -> str:
         """The region as it stands in the file."""
-        return _part(self.task.text, self.region)
+        return self.source.part(self.region.start, self.region.end)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -83,7 +82,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     hunks: tuple[Hunk, ...]
     text: str
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
     answer: str
 
     @property
@@ -96,12 +95,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 def plan(task: Task, context: Context, model: str) -> Plan:
     """What to ask this model."""
-    region = choose(task.text, language_of(task.path), task.instruction, task.selection)
+    source = Source.of(task.path, task.text)
+    region = choose(source, task.instruction, task.selection)
     row = row_for(model, len(region))
-    known = _known(task, region)
+    known = _known(task, source, region)
     if row.format == "search_replace" and known is None:
-        return _plan_blocks(task, context, region)
-    return replace(_plan_region(task, context, region, snapshot=row.snapshot), known=known)
+        return _plan_blocks(task, source, context, region)
+    made = _plan_region(task, source, context, region, snapshot=row.snapshot)
+    return replace(made, known=known)
 
 
 def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> Plan:
@@ -145,8 +146,10 @@ _AGAIN: dict[EditFormat, str] = {
 }
 
 
-def _plan_region(task: Task, context: Context, region: Region, *, snapshot: bool) -> Plan:
-    block = _block(_part(task.text, region), language_of(task.path))
+def _plan_region(
+    task: Task, source: Source, context: Context, region: Region, *, snapshot: bool
+) -> Plan:
+    block = _block(source.part(region.start, region.end), source.language)
     change = task.instruction.strip()
     asked = f"File: {task.path}\n\nThe code to change:\n{block}\n\nThe change: {change}"
     if snapshot:
@@ -155,7 +158,14 @@ def _plan_region(task: Task, context: Context, region: Region, *, snapshot: bool
     else:
         # A small model takes what it was told before, or is told beside, for what it is asked.
         items = replace(context, past=()).request(INSTRUCTIONS["region"], asked)
-    return Plan(task=task, region=region, format="region", items=items, prediction=block + "\n")
+    return Plan(
+        task=task,
+        source=source,
+        region=region,
+        format="region",
+        items=items,
+        prediction=block + "\n",
+    )
 
 
 def _block(code: str, language: Language | None) -> str:
@@ -167,25 +177,26 @@ def _block(code: str, language: Language | None) -> str:
     return f"{fence}{language.name if language else ''}\n{shown}{fence}"
 
 
-def _known(task: Task, region: Region) -> str | None:
-    language = language_of(task.path)
-    new = renames.renamed(task.text, region.start, region.end, task.instruction, language)
-    return None if new is None else _block(new, language)
+def _known(task: Task, source: Source, region: Region) -> str | None:
+    new = renames.renamed(source, region.start, region.end, task.instruction)
+    return None if new is None else _block(new, source.language)
 
 
-def _plan_blocks(task: Task, context: Context, region: Region) -> Plan:
+def _plan_blocks(task: Task, source: Source, context: Context, region: Region) -> Plan:
     where = ""
     if region.kind != "file":
         where = f" It is about lines {region.start + 1} to {region.end}; change nothing else."
     text = f"File: {task.path}\n\nThe change: {task.instruction.strip()}{where}"
     text += "\n\n" + INSTRUCTIONS["search_replace"]
     items = context.showing(task.path, task.text).request(SYSTEM, text)
-    old = _part(task.text, region)
-    return Plan(task=task, region=region, format="search_replace", items=items, prediction=old)
-
-
-def _part(text: str, region: Region) -> str:
-    return "".join(lines_of(text)[region.start : region.end])
+    return Plan(
+        task=task,
+        source=source,
+        region=region,
+        format="search_replace",
+        items=items,
+        prediction=source.part(region.start, region.end),
+    )
 
 
 # -- reading the answer ---------------------------------------------------------------------------
@@ -208,65 +219,65 @@ class Attempt:
 
     def finish(self) -> Outcome:
         """The edit. Nothing is raised here: what is wrong is among the problems."""
-        task, region = self._plan.task, self._plan.region
-        found, hunks = self._reader.finish()
+        before, asked = self._plan.source, self._plan.task.instruction
         try:
-            text = apply(task.text, hunks)
+            found, hunks, after = self._reader.finish()
         except EditError as error:
-            found, hunks, text = [*found, _unfit(error)], [], task.text
+            found, hunks, after = [_unfit(error)], [], before
         if not found:
-            found = checks.problems(task.text, hunks, region, self._plan.language, task.instruction)
+            found = checks.problems(before, after, hunks, self._plan.region, asked)
         return Outcome(
-            hunks=tuple(hunks), text=text, problems=tuple(found), answer="".join(self._answer)
+            hunks=tuple(hunks), text=after.text, problems=tuple(found), answer="".join(self._answer)
         )
 
 
-def _unfit(error: EditError) -> Problem:
-    return Problem("unfit", str(error), str(error))
+def _unfit(error: EditError) -> Finding:
+    return Finding("unfit", str(error), str(error))
 
 
 class _RegionReader:
     def __init__(self, made: Plan) -> None:
         self._plan = made
-        language = None if made.region.kind == "file" else made.language
+        language = None if made.region.kind == "file" else made.source.language
         self._preamble = imports.Preamble(language, made.old)
         self._rewrite = Rewrite(made.old, self._preamble)
 
     def feed(self, delta: str) -> list[Hunk]:
         return shifted(self._rewrite.feed(delta), self._plan.region.start)
 
-    def finish(self) -> tuple[list[Problem], list[Hunk]]:
+    def finish(self) -> tuple[list[Finding], list[Hunk], Source]:
         self._rewrite.finish()
-        made, text = self._plan, self._plan.task.text
-        answer = own_part(self._rewrite.answer, text, made.region, made.language)
+        made, source = self._plan, self._plan.source
+        answer = own_part(self._rewrite.answer, source, made.region)
         new = self._without_noise(spliced(answer, made.old))
         hunks = shifted(between(made.old, new), made.region.start)
-        if made.language:
-            asked = made.task.instruction
-            hunks = constants.hoisted(text, hunks, made.language, asked)
-            hunks = [*self._imports(hunks), *hunks]
-        return [], sorted(hunks, key=lambda hunk: hunk.start)
+        hunks = constants.hoisted(source, hunks, made.task.instruction)
+        after = source.edited(hunks)
+        if imported := self._imports(after):
+            hunks = sorted([*imported, *hunks], key=lambda hunk: hunk.start)
+            after = source.edited(hunks)
+        return [], hunks, after
 
     def _without_noise(self, new: str) -> str:
-        old, asked, language = self._plan.old, self._plan.task.instruction, self._plan.language
+        old, asked = self._plan.old, self._plan.task.instruction
+        language = self._plan.source.language
         if not about_layout(asked):
             new = settle(old, new)
         if language and not about_comments(asked):
             new = keep_comments(old, new, language)
         return new
 
-    def _imports(self, hunks: Sequence[Hunk]) -> list[Hunk]:
+    def _imports(self, after: Source) -> list[Hunk]:
         """Those that came with the answer, and those it forgot."""
-        text, language = self._plan.task.text, self._plan.language
-        assert language is not None
-        wanted, after = list(self._preamble.imports), apply(text, hunks)
-        if language.name == "python":
-            wanted = used_imports("".join(wanted), after)
-            missing = unbound(after) - unbound(text)
+        before, wanted = self._plan.source, list(self._preamble.imports)
+        if before.is_in("python"):
+            wanted = used_imports("".join(wanted), after.text)
+            missing = newly_unbound(before, after)
             wanted += imports_for(missing - bound_by("".join(wanted)))
-        elif language.name in ("c", "cpp"):
-            wanted = [*headers.used(wanted, after), *headers.forgotten(text, after)]
-        return imports.added(text, wanted, language)
+        elif before.is_in("c", "cpp"):
+            used = headers.used(wanted, after.text)
+            wanted = [*used, *headers.forgotten(before.text, after.text)]
+        return imports.added(before, wanted)
 
 
 class _BlockReader:
@@ -274,7 +285,7 @@ class _BlockReader:
         self._plan = made
         self._blocks = Blocks()
         self._hunks: list[Hunk] = []
-        self._problems: list[Problem] = []
+        self._problems: list[Finding] = []
 
     def feed(self, delta: str) -> list[Hunk]:
         try:
@@ -283,12 +294,13 @@ class _BlockReader:
             self._problems.append(_unfit(error))
             return []
 
-    def finish(self) -> tuple[list[Problem], list[Hunk]]:
+    def finish(self) -> tuple[list[Finding], list[Hunk], Source]:
         try:
             self._read(self._blocks.finish())
         except EditError as error:
             self._problems.append(_unfit(error))
-        return self._problems, sorted(self._hunks, key=lambda hunk: hunk.start)
+        hunks = sorted(self._hunks, key=lambda hunk: hunk.start)
+        return self._problems, hunks, self._plan.source.edited(hunks)
 
     def _read(self, blocks: Sequence[Block]) -> list[Hunk]:
         path, text = self._plan.task.path, self._plan.task.text
@@ -296,7 +308,7 @@ class _BlockReader:
         for block in blocks:
             if block.path not in (None, path):
                 self._problems.append(
-                    Problem(
+                    Finding(
                         "other_file",
                         f"The model wants to change {block.path}, which was not asked for.",
                         f"Change only {path}.",

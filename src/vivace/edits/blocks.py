@@ -17,9 +17,10 @@ from typing import Literal
 from msgspec import Struct
 
 from vivace.edits.diff import changes
-from vivace.edits.hunk import Hunk, lines_of, replacing
 from vivace.edits.matching import find, fitted
 from vivace.errors import EditError
+from vivace.syntax.hunk import Hunk, replacing
+from vivace.syntax.lines import lines_of
 
 __all__ = ["Block", "Blocks", "hunks_for", "write"]
 

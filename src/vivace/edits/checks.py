@@ -6,24 +6,23 @@ another try. A check that cannot be sure says nothing.
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from msgspec import Struct
 
 from vivace.edits import renames
 from vivace.edits.constants import only_constants
-from vivace.edits.hunk import Hunk, apply, lines_of
 from vivace.edits.imports import only_imports, sources
-from vivace.edits.languages import Language, errors_in, parse, walk
-from vivace.edits.names import unbound
+from vivace.edits.names import new_error, newly_unbound
 from vivace.edits.region import Region, regions
+from vivace.syntax.finding import Finding
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.source import Source
 
-__all__ = ["Problem", "problems"]
+__all__ = ["problems"]
 
 _TAKES_OUT = re.compile(
     r"\b(remov|delet|drop|renam|extract|inlin|mov|replac|convert|split|merg|simplif|shorten|"
@@ -73,18 +72,11 @@ _STANDARD = {"python": sys.stdlib_module_names} | dict.fromkeys(
 _OVERLOADS = frozenset({"cpp", "java", "typescript", "tsx", "rust"})
 
 
-class Problem(Struct, frozen=True):
-    code: str
-    person: str
-    model: str
-
-
 class _Edit(Struct, frozen=True, kw_only=True):
-    before: str
-    after: str
+    before: Source
+    after: Source
     hunks: Sequence[Hunk]
     region: Region
-    language: Language | None
     instruction: str
 
     @property
@@ -97,16 +89,12 @@ class _Edit(Struct, frozen=True, kw_only=True):
 
 
 def problems(
-    before: str,
-    hunks: Sequence[Hunk],
-    region: Region,
-    language: Language | None,
-    instruction: str,
-) -> list[Problem]:
-    """What speaks against applying these hunks; the most telling first."""
+    before: Source, after: Source, hunks: Sequence[Hunk], region: Region, instruction: str
+) -> list[Finding]:
+    """What speaks against hunks that make ``after`` of ``before``; the most telling first."""
     if not hunks:
         return [
-            Problem(
+            Finding(
                 "unchanged",
                 "The model changed nothing.",
                 "You returned the code unchanged. Make the change that was asked for.",
@@ -114,48 +102,48 @@ def problems(
         ]
     edit = _Edit(
         before=before,
-        after=apply(before, hunks),
+        after=after,
         hunks=hunks,
         region=region,
-        language=language,
         instruction=instruction,
     )
     return [problem for check in _CHECKS for problem in check(edit)]
 
 
-def _emptied(edit: _Edit) -> Iterator[Problem]:
-    had = any(line.strip() for line in lines_of(edit.before)[edit.region.start : edit.region.end])
+def _emptied(edit: _Edit) -> Iterator[Finding]:
+    had = bool(edit.before.part(edit.region.start, edit.region.end).strip())
     growth = sum(len(hunk.new) - len(hunk.old) for hunk in edit.hunks)
     if had and len(edit.region) + growth <= 0 and not _TAKES_OUT.search(edit.instruction):
-        yield Problem(
+        yield Finding(
             "empty",
             "The model answered with no code.",
             "Your answer had no code. Answer with the whole code after the change.",
         )
 
 
-def _outside(edit: _Edit) -> Iterator[Problem]:
+def _outside(edit: _Edit) -> Iterator[Finding]:
     for hunk in edit.hunks:
         inside = edit.region.start <= hunk.start and hunk.end <= edit.region.end
-        imports = not hunk.old and edit.language and only_imports(hunk.new, edit.language)
+        language = edit.before.language
+        imports = not hunk.old and language and only_imports(hunk.new, language)
         constants = not hunk.old and only_constants(hunk.new)
         if not inside and not imports and not constants:
-            yield Problem(
+            yield Finding(
                 "outside",
                 f"The edit would change line {hunk.start + 1}, which was not asked for.",
                 "Change only the code you were shown.",
             )
 
 
-def _elsewhere(edit: _Edit) -> Iterator[Problem]:
+def _elsewhere(edit: _Edit) -> Iterator[Finding]:
     """What is to be changed everywhere is named; lines that do not hold it are none of it."""
     if edit.region.kind != "file" or not _EVERYWHERE.search(edit.instruction):
         return
-    names = set(_TELLING.findall(edit.instruction)) & set(_WORD.findall(edit.before))
+    names = set(_TELLING.findall(edit.instruction)) & set(_WORD.findall(edit.before.text))
     for line in edit.removed if names else ():
         if line.strip() and not names & set(_WORD.findall(line)):
             text = line.strip()[:60]
-            yield Problem(
+            yield Finding(
                 "elsewhere",
                 f"The edit would change a line that has nothing to do with it: {text}",
                 f"This line must stay as it is: {text}",
@@ -163,8 +151,8 @@ def _elsewhere(edit: _Edit) -> Iterator[Problem]:
             return
 
 
-def _placeholders(edit: _Edit) -> Iterator[Problem]:
-    known = {line.strip() for line in lines_of(edit.before)}
+def _placeholders(edit: _Edit) -> Iterator[Finding]:
+    known = {line.strip() for line in edit.before.lines}
     for hunk in edit.hunks:
         gone = sum(bool(line.strip()) for line in hunk.old)
         for line in hunk.new:
@@ -172,7 +160,7 @@ def _placeholders(edit: _Edit) -> Iterator[Problem]:
             alone = bare in _ALONE and gone > len(hunk.new)
             said = gone and _COMMENT.match(line) and _STANDS_FOR_CODE.search(line)
             if bare not in known and (alone or said):
-                yield Problem(
+                yield Finding(
                     "placeholder",
                     f"The model left code out and wrote '{bare[:60]}' for it.",
                     f"You left code out: '{bare[:60]}'. Write out every line.",
@@ -180,64 +168,48 @@ def _placeholders(edit: _Edit) -> Iterator[Problem]:
                 return
 
 
-def _syntax(edit: _Edit) -> Iterator[Problem]:
-    if edit.language is None:
-        return
-    wrong = errors_in(parse(edit.after, edit.language))
+def _syntax(edit: _Edit) -> Iterator[Finding]:
+    wrong = edit.after.errors
     line: int | None = None
-    if wrong and len(wrong) > len(errors_in(parse(edit.before, edit.language))):
+    if wrong and len(wrong) > len(edit.before.errors):
         line = wrong[0]
-    elif edit.language.name == "python" and _python_error(edit.before) is None:
-        line = _python_error(edit.after)
+    elif edit.after.is_in("python"):
+        line = new_error(edit.before, edit.after)
     if line is None:
         return
-    lines = lines_of(edit.after)
+    lines = edit.after.lines
     text = lines[line].strip()[:60] if line < len(lines) else ""
-    yield Problem(
+    yield Finding(
         "syntax",
         f"The edit would break the syntax near line {line + 1}: {text}",
         f"Your code has a syntax error near this line: {text}",
     )
 
 
-def _python_error(text: str) -> int | None:
-    """The line that Python itself refuses; tree-sitter overlooks wrong indentation."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(text)
-        except SyntaxError as error:
-            return max(0, (error.lineno or 1) - 1)
-        except (ValueError, RecursionError, MemoryError):
-            return None
-    return None
-
-
-def _unbound(edit: _Edit) -> Iterator[Problem]:
-    if edit.language is None or edit.language.name != "python":
+def _unbound(edit: _Edit) -> Iterator[Finding]:
+    if not edit.after.is_in("python"):
         return
-    if names := sorted(unbound(edit.after) - unbound(edit.before)):
+    if names := sorted(newly_unbound(edit.before, edit.after)):
         listed = ", ".join(f"`{name}`" for name in names)
-        yield Problem(
+        yield Finding(
             "unbound",
             f"The edit would use {listed}, which is defined nowhere.",
             f"You use {listed}, which is defined nowhere. Define or import it, or do without.",
         )
 
 
-def _foreign(edit: _Edit) -> Iterator[Problem]:
+def _foreign(edit: _Edit) -> Iterator[Finding]:
     """Imports from elsewhere than the standard library, the file's own sources and what was said:
     a model makes up modules, and a small edit brings no new dependency."""
-    if edit.language is None:
-        return
-    standard = _STANDARD.get(edit.language.name, frozenset())
-    before = sources(edit.before, edit.language)
+    language = edit.before.language
+    standard = _STANDARD.get(language.name, frozenset()) if language else frozenset()
+    before = sources(edit.before)
     known = {_root(source) for source in before} | set(_WORD.findall(edit.instruction))
-    for source in sorted(sources(edit.after, edit.language) - before):
+    for source in sorted(sources(edit.after) - before):
         there = source.startswith(("<", "node:")) or _root(source) in standard
         said = not known.isdisjoint({_root(source), *_WORD.findall(source)[-1:]})
         if not there and not said:
-            yield Problem(
+            yield Finding(
                 "foreign",
                 f"The edit would import from `{source}`, which the file does not use.",
                 f"Do not import from `{source}`. Do without it.",
@@ -249,11 +221,9 @@ def _root(source: str) -> str:
     return source if source.startswith(".") else re.split(r"[./]", source, maxsplit=1)[0]
 
 
-def _lost(edit: _Edit) -> Iterator[Problem]:
-    if edit.language is None:
-        return
-    after = {each.name for each in regions(edit.after, edit.language)}
-    before = regions(edit.before, edit.language)
+def _lost(edit: _Edit) -> Iterator[Finding]:
+    after = {each.name for each in edit.after.definitions}
+    before = regions(edit.before)
     lost = [each.name for each in before if each.name not in after]
     if _TAKES_DEFINITIONS.search(edit.instruction):
         # Methods of a class that was renamed are still there.
@@ -265,124 +235,127 @@ def _lost(edit: _Edit) -> Iterator[Problem]:
         lost = unnamed if strict or len(unnamed) * 2 > held else []
     if lost:
         names = ", ".join(f"`{name}`" for name in lost)
-        yield Problem(
+        yield Finding(
             "lost",
             f"The edit would remove {names}, which was not asked for.",
             f"You removed {names}. Keep it.",
         )
 
 
-def _returns(edit: _Edit) -> Iterator[Problem]:
+def _returns(edit: _Edit) -> Iterator[Finding]:
     """A function that gave something back and gives nothing back any more."""
-    if edit.language is None or _GIVES_BACK.search(edit.instruction):
+    if edit.before.language is None or _GIVES_BACK.search(edit.instruction):
         return
-    after = _returning(edit.after, edit.language)
-    for name, returning in _returning(edit.before, edit.language).items():
+    touched = {
+        each.name
+        for each in edit.before.definitions
+        if any(hunk.start < each.end and each.start <= hunk.end for hunk in edit.hunks)
+    }
+    after = _returning(edit.after, touched)
+    for name, returning in _returning(edit.before, touched).items():
         if returning and not after.get(name, True):
-            yield Problem(
+            yield Finding(
                 "returns",
                 f"The edit would let `{name}` return nothing any more.",
                 f"`{name}` must still return what it returned.",
             )
 
 
-def _returning(text: str, language: Language) -> dict[str, bool]:
-    """Which functions have a return statement with a value; those of one name count as one."""
-    rows = {
-        node.start_point.row
-        for node in walk(parse(text, language).root_node)
-        if node.type == "return_statement" and node.named_children
-    }
+def _returning(source: Source, names: Container[str]) -> dict[str, bool]:
+    """Which of these functions have a return statement with a value; those of one name count as
+    one."""
     found: dict[str, bool] = {}
-    for each in regions(text, language):
-        if each.kind == "function":
-            returns = not rows.isdisjoint(range(each.start, each.end))
+    for each in source.definitions:
+        if each.kind == "function" and each.name in names:
+            returned = source.nodes({"return_statement"}, (each.start, each.end))
+            returns = any(
+                node.named_child_count and each.start <= node.start_point.row < each.end
+                for node in returned
+            )
             found[each.name] = found.get(each.name, False) or returns
     return found
 
 
-def _unused(edit: _Edit) -> Iterator[Problem]:
+def _unused(edit: _Edit) -> Iterator[Finding]:
     """A helper that was taken out of a function and is not called in its place."""
-    if edit.language is None or not _EXTRACTS.search(edit.instruction):
+    if not _EXTRACTS.search(edit.instruction):
         return
-    before = {each.name for each in regions(edit.before, edit.language)}
-    words = Counter(_WORD.findall(edit.after))
-    for each in regions(edit.after, edit.language):
+    before = {each.name for each in edit.before.definitions}
+    words = Counter(_WORD.findall(edit.after.text))
+    for each in edit.after.definitions:
         name = each.name.rpartition(".")[2]
         if each.name not in before and words[name] == 1:
-            yield Problem(
+            yield Finding(
                 "unused",
                 f"The edit would define `{name}` and never use it.",
                 f"You defined `{name}` but nothing calls it. Call it where its code was.",
             )
 
 
-def _twice(edit: _Edit) -> Iterator[Problem]:
-    if edit.language is None:
-        return
-    before = Counter(_undecorated(edit.before, edit.language))
-    after = Counter(_undecorated(edit.after, edit.language))
+def _twice(edit: _Edit) -> Iterator[Finding]:
+    before = Counter(_undecorated(edit.before))
+    after = Counter(_undecorated(edit.after))
     for (name, head), count in after.items():
         if count > max(1, before[name, head]):
-            yield Problem(
+            yield Finding(
                 "twice",
                 f"The edit would define `{name}` twice.",
                 f"You define `{name}` twice. Return it only once.",
             )
 
 
-def _undecorated(text: str, language: Language) -> Iterator[tuple[str, str]]:
+def _undecorated(source: Source) -> Iterator[tuple[str, str]]:
     """Names of definitions, and their heads where those may share a name; a property and its
     setter share theirs rightly."""
-    lines = lines_of(text)
-    for each in regions(text, language):
+    lines = source.lines
+    for each in source.definitions:
         if lines[each.start].lstrip().startswith(("@", "#")):
             continue
         head = ""
-        if language.name in _OVERLOADS:
+        if source.is_in(*_OVERLOADS):
             rows = lines[each.start : each.end]
             code = "".join(row for row in rows if not _COMMENT.match(row))
             head = " ".join(code.partition("{")[0].split())
         yield each.name, head
 
 
-def _vanished(edit: _Edit) -> Iterator[Problem]:
-    lines = lines_of(edit.before)[edit.region.start : edit.region.end]
+def _vanished(edit: _Edit) -> Iterator[Finding]:
+    lines = edit.before.lines[edit.region.start : edit.region.end]
     size = sum(bool(line.strip()) for line in lines)
     gone = sum(bool(line.strip()) for line in edit.removed)
     come = sum(bool(line.strip()) for line in edit.added)
     if gone - come > max(5, _MUCH * size) and not _TAKES_OUT.search(edit.instruction):
-        yield Problem(
+        yield Finding(
             "vanished",
             f"The edit would remove {gone - come} of {size} lines, which was not asked for.",
             "You left out lines that must stay. Copy every line that does not have to change.",
         )
 
 
-def _indentation(edit: _Edit) -> Iterator[Problem]:
-    ours = {line[0] for line in lines_of(edit.before) if line[:1] in (" ", "\t") and line.strip()}
+def _indentation(edit: _Edit) -> Iterator[Finding]:
+    ours = {line[0] for line in edit.before.lines if line[:1] in (" ", "\t") and line.strip()}
     theirs = {line[0] for line in edit.added if line[:1] in (" ", "\t") and line.strip()}
     if len(ours) == 1 and theirs - ours:
         kind = "spaces" if " " in ours else "tabs"
-        yield Problem(
+        yield Finding(
             "indentation",
             f"The file is indented with {kind}, the edit is not.",
             f"Indent with {kind}, as the code does.",
         )
 
 
-def _line_ends(edit: _Edit) -> Iterator[Problem]:
-    ours = {line.endswith("\r\n") for line in lines_of(edit.before) if line.endswith("\n")}
+def _line_ends(edit: _Edit) -> Iterator[Finding]:
+    ours = {line.endswith("\r\n") for line in edit.before.lines if line.endswith("\n")}
     theirs = {line.endswith("\r\n") for line in edit.added if line.endswith("\n")}
     if len(ours) == 1 and theirs - ours:
-        yield Problem(
+        yield Finding(
             "line_ends",
             "The edit would mix line endings.",
             "Keep the line endings of the file.",
         )
 
 
-_CHECKS: tuple[Callable[[_Edit], Iterator[Problem]], ...] = (
+_CHECKS: tuple[Callable[[_Edit], Iterator[Finding]], ...] = (
     _emptied,
     _outside,
     _elsewhere,

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from vivace.edits.diff import changes
-from vivace.edits.hunk import Hunk, lines_of
-from vivace.edits.languages import Language, parse
-from vivace.edits.lines import line_end
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.languages import Language
+from vivace.syntax.lines import line_end
+from vivace.syntax.source import Source
 
 __all__ = ["hoisted", "only_constants"]
 
@@ -44,17 +45,16 @@ _DEFINITION = re.compile(
 )
 
 
-def hoisted(
-    text: str, hunks: Sequence[Hunk], language: Language | None, instruction: str
-) -> list[Hunk]:
+def hoisted(source: Source, hunks: Sequence[Hunk], instruction: str) -> list[Hunk]:
     """The hunks with the constants that are new in them defined at the top of the file."""
+    language = source.language
     if language is None or language.name not in _FORMS or not _ASKED.search(instruction):
         return list(hunks)
-    known = set(_TOKEN.findall(text))
+    known = set(_TOKEN.findall(source.text))
     # What is asked of an object stays with its class.
     known |= {name for hunk in hunks for line in hunk.new for name in _OF_OBJECT.findall(line)}
     # What stands at the top already stays there.
-    first = _first_definition(text, language)
+    first = _first_definition(source, language)
     known |= {token for hunk in hunks if hunk.start <= first for token in _defined(hunk.new)}
     values: dict[str, str] = {}
     kept: list[Hunk] = []
@@ -72,7 +72,7 @@ def hoisted(
         for name, value in values.items()
         if name in used
     ]
-    top = _at_the_top(text, lines, language)
+    top = _at_the_top(source, lines, language)
     if any(hunk.start < put.start < hunk.end for hunk in kept for put in top):
         return list(hunks)
     return sorted([*top, *kept], key=lambda hunk: hunk.start)
@@ -84,9 +84,8 @@ def only_constants(lines: Sequence[str]) -> bool:
     return bool(filled) and all(_DEFINITION.fullmatch(line) for line in filled)
 
 
-def _first_definition(text: str, language: Language) -> int:
-    nodes = parse(text, language).root_node.named_children
-    rows = [node.start_point.row for node in nodes if not _is_heading(node, language)]
+def _first_definition(source: Source, language: Language) -> int:
+    rows = [node.start_point.row for node in source.top if not _is_heading(node, language)]
     return min(rows, default=0)
 
 
@@ -134,13 +133,13 @@ def _definition(name: str, value: str, language: Language, *, macro: bool) -> st
     return form.format(name=name, value=value)
 
 
-def _at_the_top(text: str, new: Sequence[str], language: Language) -> list[Hunk]:
+def _at_the_top(source: Source, new: Sequence[str], language: Language) -> list[Hunk]:
     """Behind the imports, or behind the comment that the file begins with."""
     if not new:
         return []
-    lines = lines_of(text)
+    lines = source.lines
     end = line_end(lines)
-    place = _place(text, language)
+    place = _place(source, language)
     put = [line + end for line in new]
     if place:
         put.insert(0, end)
@@ -149,11 +148,10 @@ def _at_the_top(text: str, new: Sequence[str], language: Language) -> list[Hunk]
     return [Hunk(place, (), tuple(put))]
 
 
-def _place(text: str, language: Language) -> int:
-    lines = lines_of(text)
-    children = parse(text, language).root_node.named_children
+def _place(source: Source, language: Language) -> int:
+    lines = source.lines
     place = 0
-    for node in children:
+    for node in source.top:
         if not _is_heading(node, language):
             break
         end = node.end_point.row + (node.end_point.column > 0)

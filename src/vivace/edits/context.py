@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from vivace.edits.diff import between
 from vivace.edits.fence import fence_for
-from vivace.edits.hunk import unified
 from vivace.protocol.items import Message
+from vivace.syntax.hunk import unified
 
 __all__ = ["Context"]
 

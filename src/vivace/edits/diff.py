@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-from vivace.edits.hunk import Hunk, lines_of
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.lines import lines_of
 
 __all__ = ["between", "changes"]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from vivace.edits.hunk import lines_of
+from vivace.syntax.lines import lines_of
 
 __all__ = ["Unfenced", "fence_for"]
 

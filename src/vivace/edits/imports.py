@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-from vivace.edits.hunk import Hunk, lines_of
-from vivace.edits.languages import Language, parse, walk
-from vivace.edits.lines import line_end
-from vivace.edits.region import regions
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.languages import Language, parse, walk
+from vivace.syntax.lines import line_end, lines_of
+from vivace.syntax.source import Source
 
 __all__ = ["Preamble", "added", "only_imports", "sources"]
 
@@ -73,14 +73,14 @@ class Preamble:
         return released
 
 
-def added(text: str, imports: Sequence[str], language: Language) -> list[Hunk]:
+def added(source: Source, imports: Sequence[str]) -> list[Hunk]:
     """The hunks that put imports which the file does not have yet with those it has."""
-    if not imports:
+    language = source.language
+    if not imports or language is None:
         return []
-    lines = lines_of(text)
-    top = parse(text, language).root_node.named_children
+    lines, top = source.lines, source.top
     there = {_plain(node) for node in top if node.type in language.imports}
-    defined = {each.name for each in regions(text, language)}
+    defined = {each.name for each in source.definitions}
     end = line_end(lines)
     future: list[str] = []
     others: list[str] = []
@@ -111,12 +111,10 @@ def _bound_by_script(node: Node) -> set[str]:
     }
 
 
-def sources(text: str, language: Language) -> set[str]:
+def sources(source: Source) -> set[str]:
     """What a file imports from, as it is written there; angle brackets belong to it in C."""
     found: set[str] = set()
-    for node in walk(parse(text, language).root_node):
-        if node.type not in language.imports:
-            continue
+    for node in source.nodes(source.language.imports) if source.language else ():
         for field in ("module_name", "name", "source", "path"):
             named = node.children_by_field_name(field)
             texts = [(each.text or b"").decode("utf-8", "replace") for each in named]

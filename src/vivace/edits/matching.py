@@ -9,8 +9,8 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct
 
-from vivace.edits.lines import dedented, line_end, margin_of
 from vivace.errors import EditError
+from vivace.syntax.lines import dedented, line_end, margin_of
 
 __all__ = ["Match", "find", "fitted"]
 

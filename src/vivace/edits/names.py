@@ -11,9 +11,12 @@ import builtins
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 
-__all__ = ["bound_by", "imports_for", "unbound", "used_imports"]
+from vivace.syntax.source import Source
+
+__all__ = ["bound_by", "imports_for", "new_error", "newly_unbound", "unbound", "used_imports"]
 
 _IMPLICIT = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__spec__"}
 _HOMES = {
@@ -35,18 +38,85 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 def unbound(text: str) -> set[str]:
     """Names that are read and bound nowhere; none where the text cannot be judged."""
-    bound = bound_by(text)
-    read = {
-        node.id
-        for node in _nodes(text)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+    bound, read = _names(text)
     return set() if "*" in bound else read - bound - _IMPLICIT
+
+
+def newly_unbound(before: Source, after: Source) -> set[str]:
+    """Names that are unbound after an edit and were not before it.
+
+    Only the statements that the edit touched are read, and those that hold a name in question: to
+    read the whole of a large file twice would take longer than the rest of the edit.
+    """
+    gone, come, same = _touched(before, after)
+    apart = all(map(_can_be_read_apart, (before, after)))
+    if not apart or not (_reads("".join(gone)) and _reads("".join(come))):
+        return unbound(after.text) - unbound(before.text)
+    bound_then, read_then = _names("".join(gone))
+    bound_now, read_now = _names("".join(come))
+    suspects = ((read_now - read_then) | (bound_then - bound_now)) - bound_now - _IMPLICIT
+    found: set[str] = set()
+    for name in suspects:
+        bound, read = _names("".join(statement for statement in same if name in statement))
+        was = name in read_then | read and name not in bound_then | bound
+        if name in read_now | read and name not in bound and not was:
+            found.add(name)
+    return found
+
+
+def new_error(before: Source, after: Source) -> int | None:
+    """The line that Python itself refuses after an edit, and no line before it: tree-sitter
+    overlooks wrong indentation. A large file is read whole only if a touched statement is wrong."""
+    _, come, _ = _touched(before, after)
+    if not after.errors and all(map(_reads, come)):
+        return None
+    return None if _error(before.text) is not None else _error(after.text)
+
+
+def _touched(before: Source, after: Source) -> tuple[list[str], list[str], list[str]]:
+    """The statements that went, those that came, and those that stayed."""
+    then, now = (Counter(text for _, text in each.statements) for each in (before, after))
+    gone, come, same = then - now, now - then, then & now
+    return list(gone.elements()), list(come.elements()), list(same.elements())
+
+
+def _can_be_read_apart(source: Source) -> bool:
+    """Whether its statements say what they say in the whole: none is wrong or indented, and none
+    brings names unseen."""
+    indented = any(text[:1] in " \t" for _, text in source.statements)
+    return not source.errors and not indented and not source.nodes({"wildcard_import"})
+
+
+def _reads(text: str) -> bool:
+    return _error(text) is None
+
+
+def _error(text: str) -> int | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            return max(0, (error.lineno or 1) - 1)
+        except (ValueError, RecursionError, MemoryError):
+            return None
+    return None
+
+
+def _names(text: str) -> tuple[set[str], set[str]]:
+    """Those that are bound, and those that are read."""
+    bound: set[str] = set()
+    read: set[str] = set()
+    for node in _nodes(text):
+        bound.update(_bound_by(node))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            read.add(node.id)
+    return bound, read
 
 
 def bound_by(text: str) -> set[str]:
     """Names that are bound somewhere; ``*`` if one cannot know which."""
-    return {name for node in _nodes(text) for name in _bound_by(node)}
+    return _names(text)[0]
 
 
 def _nodes(text: str) -> list[ast.AST]:

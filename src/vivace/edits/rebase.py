@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from vivace.edits.diff import between
-from vivace.edits.hunk import Hunk, lines_of
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.lines import lines_of
 
 __all__ = ["Conflict", "Rebased", "rebase"]
 

@@ -14,10 +14,10 @@ from typing import Literal
 from msgspec import Struct
 from tree_sitter import Node
 
-from vivace.edits.hunk import lines_of
-from vivace.edits.languages import Language, errors_in, parse, walk
-from vivace.edits.lines import dedented, margin_of
 from vivace.edits.renames import asked
+from vivace.syntax.languages import Language, errors_in, parse, walk
+from vivace.syntax.lines import dedented, margin_of
+from vivace.syntax.source import Source
 
 __all__ = ["Kind", "Region", "Selection", "choose", "regions", "whole_file"]
 
@@ -34,8 +34,6 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _HUMPED = re.compile(r"[a-z][A-Z]")
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*")
-_SPECIAL = re.compile(r"(?:^|::)(?:~\w+|operator\W\S*)$")
-"""Destructors and operators of C++."""
 _EVERYWHERE = re.compile(
     r"\b(everywhere|whole (?:file|module)|(?:this|entire|each|every|all the|all) "
     r"(?:file|module|functions?|methods?|class(?:es)?)|all (?:uses|usages|callers|occurrences)|"
@@ -106,93 +104,28 @@ class Region(Struct, frozen=True):
         return self.start <= other.start and other.end <= self.end
 
 
-def whole_file(text: str) -> Region:
-    return Region(0, len(lines_of(text)), "file")
+def whole_file(source: Source) -> Region:
+    return Region(0, len(source.lines), "file")
 
 
-# -- definitions ----------------------------------------------------------------------------------
-
-
-def regions(text: str, language: Language) -> list[Region]:
-    """Every definition with its decorators and the comments that lead it, outer before inner."""
-    found: list[Region] = []
-    waiting: list[tuple[Node, str]] = [(parse(text, language).root_node, "")]
-    while waiting:
-        node, outer = waiting.pop()
-        if (kind := _kind(node, language)) is not None:
-            outer = f"{outer}.{_name(node)}" if outer else _name(node)
-            start, end = _lines(node, language)
-            found.append(Region(start, end, kind, outer))
-        waiting.extend((child, outer) for child in reversed(node.children))
-    return found
-
-
-def _kind(node: Node, language: Language) -> Kind | None:
-    kind = language.definitions.get(node.type)
-    if kind is None or not node.is_named:
-        return None
-    if node.type == "variable_declarator":
-        value = node.child_by_field_name("value")
-        if value is None or value.type not in ("arrow_function", "function_expression", "class"):
-            return None
-    if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
-        return None  # a struct that is only mentioned
-    if not _name(node):
-        return None
-    return "function" if kind == "function" else "class"
-
-
-def _name(node: Node) -> str:
-    child = node.child_by_field_name("name") or _declared(node)
-    child = child or node.child_by_field_name("type")
-    if child is None:
-        specs = [each for each in node.named_children if each.child_by_field_name("name")]
-        return _name(specs[0]) if specs else ""
-    if child.type == "qualified_identifier" or _declared(child) is None:
-        text = (child.text or b"").decode("utf-8", "replace")
-        return text.replace("::", ".") if _NAME.fullmatch(text) or _SPECIAL.search(text) else ""
-    return _name(child)
-
-
-def _declared(node: Node) -> Node | None:
-    """What is inside a declarator; the grammar of C++ gives that of a reference no name."""
-    if node.type == "reference_declarator":
-        return node.named_children[-1]
-    return node.child_by_field_name("declarator")
-
-
-def _lines(node: Node, language: Language) -> Selection:
-    end = node.end_point.row + 1
-    while node.parent is not None and node.parent.type in language.wrappers:
-        node = node.parent
-    first = node
-    while (before := first.prev_named_sibling) is not None:
-        own_line = (
-            before.prev_named_sibling is None
-            or before.prev_named_sibling.end_point.row < before.start_point.row
-        )
-        ends = before.end_point.row + (before.end_point.column > 0)
-        if before.type not in language.leading or ends != first.start_point.row or not own_line:
-            break
-        first = before
-    return first.start_point.row, max(end, node.end_point.row + 1)
+def regions(source: Source) -> list[Region]:
+    """Every definition, outer before inner."""
+    return [Region(each.start, each.end, each.kind, each.name) for each in source.definitions]
 
 
 # -- the choice -----------------------------------------------------------------------------------
 
 
-def choose(
-    text: str, language: Language | None, instruction: str, selection: Selection | None = None
-) -> Region:
+def choose(source: Source, instruction: str, selection: Selection | None = None) -> Region:
     """What an instruction is about, as narrow as it can safely be."""
-    whole = whole_file(text)
+    whole = whole_file(source)
     if selection is not None:
-        chosen = _selected(text, language, selection)
+        chosen = _selected(source, selection)
         # A name that is selected may be used before and behind the selection.
-        return _around(text, chosen, language) if asked(instruction) else chosen
-    if language is None or not len(whole):
+        return _around(source, chosen) if asked(instruction) else chosen
+    if source.language is None or not len(whole):
         return whole
-    known = regions(text, language)
+    known = regions(source)
     named = _named(instruction, known)
     if _EVERYWHERE.search(instruction):
         return whole
@@ -205,11 +138,11 @@ def choose(
         return _together(instruction, named) or _innermost(named)
     if len(whole) <= _SMALL:
         return whole
-    return _guessed(text, instruction, known) or whole
+    return _guessed(source, instruction, known) or whole
 
 
-def _selected(text: str, language: Language | None, selection: Selection) -> Region:
-    lines = lines_of(text)
+def _selected(source: Source, selection: Selection) -> Region:
+    lines = source.lines
     start = min(max(0, selection[0]), len(lines))
     end = max(start, min(len(lines), selection[1]))
     while start < end and not lines[start].strip():
@@ -217,38 +150,38 @@ def _selected(text: str, language: Language | None, selection: Selection) -> Reg
     while end > start and not lines[end - 1].strip():
         end -= 1
     chosen = Region(start, end)
-    if language is None:
-        return chosen if len(chosen) else whole_file(text)
-    around = [each for each in regions(text, language) if each.contains(chosen)]
+    if source.language is None:
+        return chosen if len(chosen) else whole_file(source)
+    around = [each for each in regions(source) if each.contains(chosen)]
     smallest = min(around, key=len, default=None)
-    if len(chosen) > 1 and _whole_statements(text, chosen, language):
+    if len(chosen) > 1 and _whole_statements(source, chosen, source.language):
         same = smallest is not None and (smallest.start, smallest.end) == (start, end)
         return smallest if same and smallest is not None else chosen
-    return smallest or _widened(text, chosen, language)
+    return smallest or _widened(source, chosen)
 
 
-def _widened(text: str, chosen: Region, language: Language) -> Region:
+def _widened(source: Source, chosen: Region) -> Region:
     """The statements of the file that a selection touches; the whole file where it touches none."""
     touched = [
         node
-        for node in parse(text, language).root_node.named_children
+        for node in source.top
         if node.start_point.row < chosen.end and chosen.start <= node.end_point.row
     ]
     if not touched or not len(chosen):
-        return whole_file(text)
+        return whole_file(source)
     last = touched[-1].end_point
     end = last.row + (last.column > 0)
     return Region(min(chosen.start, touched[0].start_point.row), max(chosen.end, end))
 
 
-def _whole_statements(text: str, chosen: Region, language: Language) -> bool:
+def _whole_statements(source: Source, chosen: Region, language: Language) -> bool:
     """Whether they could stand alone: a model asked to rewrite half a statement completes it."""
-    lines = lines_of(text)[chosen.start : chosen.end]
+    lines = source.lines[chosen.start : chosen.end]
     margin = margin_of(lines)
     if lines[0][len(margin)] in " \t":
         return False
     alone = not errors_in(parse("".join(dedented(line, margin) for line in lines), language))
-    nodes = list(walk(parse(text, language).root_node))
+    nodes = list(walk(source.tree.root_node))
     if not alone and not any(_holds_members(node, chosen) for node in nodes):
         return False
     return not any(
@@ -326,9 +259,9 @@ def _innermost(named: Sequence[Region]) -> Region:
     return inner[0] if len(inner) == 1 and first.kind == "class" else first
 
 
-def _around(text: str, chosen: Region, language: Language | None) -> Region:
+def _around(source: Source, chosen: Region) -> Region:
     """The function around it, if there is one."""
-    known = regions(text, language) if language else []
+    known = regions(source)
     around = [each for each in known if each.kind == "function" and each.contains(chosen)]
     return min(around, key=len, default=chosen)
 
@@ -345,11 +278,10 @@ def _renamed_in(instruction: str, known: Sequence[Region]) -> Region | None:
     return named[0] if named[0].kind == "function" else None
 
 
-def _guessed(text: str, instruction: str, known: Sequence[Region]) -> Region | None:
+def _guessed(source: Source, instruction: str, known: Sequence[Region]) -> Region | None:
     """The function that shares by far the most words with the instruction; rare words count."""
     functions = [each for each in known if each.kind == "function"]
-    lines = lines_of(text)
-    words = [_words("".join(lines[each.start : each.end])) for each in functions]
+    words = [_words(source.part(each.start, each.end)) for each in functions]
     spread = Counter(word for each in words for word in each)
     asked = _words(instruction)
     scores = [sum(1 / spread[word] for word in asked & each) for each in words]

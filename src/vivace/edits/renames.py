@@ -14,8 +14,9 @@ from typing import Literal
 from msgspec import Struct
 from tree_sitter import Node
 
-from vivace.edits.hunk import lines_of
-from vivace.edits.languages import Language, parse, walk
+from vivace.syntax.languages import Language, walk
+from vivace.syntax.lines import lines_of
+from vivace.syntax.source import Source
 
 __all__ = ["Rename", "asked", "renamed"]
 
@@ -93,19 +94,17 @@ def _singular(noun: str) -> str:
     return noun if noun in _MEANT else noun.removesuffix("s")
 
 
-def renamed(
-    text: str, start: int, end: int, instruction: str, language: Language | None
-) -> str | None:
+def renamed(source: Source, start: int, end: int, instruction: str) -> str | None:
     """The lines from ``start`` up to ``end`` after the rename that is asked for.
 
     None where more is asked, or where it is not certain what is meant.
     """
     rename = asked(instruction)
-    if rename is None or language is None:
+    if rename is None or source.language is None:
         return None
     names = [
         (node, sort)
-        for node in walk(parse(text, language).root_node)
+        for node in walk(source.tree.root_node)
         if start <= node.start_point.row < end and (sort := _sort(node)) is not None
     ]
     changes: list[tuple[int, int, bytes]] = []
@@ -115,10 +114,10 @@ def renamed(
         meant = _meant({sort for _, sort in uses}, rename.noun)
         if meant is None or taken & (meant | {"short"}):
             return None
-        if _several([node for node, sort in uses if sort in meant], language):
+        if _several([node for node, sort in uses if sort in meant], source.language):
             return None
         changes += [_change(node, sort, new) for node, sort in uses if sort in meant]
-    raw = text.encode("utf-8", "surrogatepass")
+    raw = source.text.encode("utf-8", "surrogatepass")
     for first, last, put in sorted(changes, reverse=True):
         raw = raw[:first] + put + raw[last:]
     return "".join(lines_of(raw.decode("utf-8", "surrogatepass"))[start:end])

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from vivace.edits.diff import changes
 from vivace.edits.fence import Unfenced
-from vivace.edits.hunk import Hunk, lines_of, replacing
 from vivace.edits.imports import Preamble
-from vivace.edits.lines import dedented, line_end, margin_of
+from vivace.syntax.hunk import Hunk, replacing
+from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
 
 __all__ = ["Rewrite"]
 

@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 
 from vivace.edits.diff import between, changes
-from vivace.edits.hunk import Hunk, apply, lines_of
-from vivace.edits.languages import Language, parse, walk
-from vivace.edits.lines import dedented, line_end, margin_of
+from vivace.syntax.hunk import Hunk, apply
+from vivace.syntax.languages import Language
+from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
+from vivace.syntax.source import Source
 
 __all__ = ["about_comments", "about_layout", "keep_comments", "settle"]
 
@@ -56,8 +57,9 @@ def keep_comments(old: str, new: str, language: Language) -> str:
     Small models sign their work ("# Added type hints") and drop what they take for clutter:
     remarks, docstrings, the head of a file.
     """
-    before, after = _comment_rows(old, language), _comment_rows(new, language)
-    rows = before | _clutter_rows(old, language)
+    was, comes = Source(old, language), Source(new, language)
+    before, after = _comment_rows(was), _comment_rows(comes)
+    rows = before | _clutter_rows(was)
     hunks = between(old, new)
     grown = 0
     kept: list[Hunk] = []
@@ -74,8 +76,8 @@ def keep_comments(old: str, new: str, language: Language) -> str:
 
 def _keeping_head(hunk: Hunk, rows: set[int], language: Language) -> Hunk:
     """A hunk that puts code in the place of comments and code, without the comments."""
-    added = "".join(hunk.new)
-    if _clutter_rows(added, language) | _remarks(added, language):
+    added = Source("".join(hunk.new), language)
+    if _clutter_rows(added) | _remarks(added):
         return hunk
     start = hunk.start
     while start < hunk.end and start in rows:
@@ -85,35 +87,33 @@ def _keeping_head(hunk: Hunk, rows: set[int], language: Language) -> Hunk:
     return Hunk(start, hunk.old[start - hunk.start :], hunk.new)
 
 
-def _remarks(text: str, language: Language) -> set[int]:
+def _remarks(source: Source) -> set[int]:
     """The rows of comments that hold something."""
-    lines = lines_of(text)
-    return {row for row in _comment_rows(text, language) if lines[row].strip()}
+    return {row for row in _comment_rows(source) if source.lines[row].strip()}
 
 
-def _clutter_rows(text: str, language: Language) -> set[int]:
+def _clutter_rows(source: Source) -> set[int]:
     """The rows of imports and docstrings."""
+    assert source.language is not None
+    imports = source.language.imports
     rows: set[int] = set()
-    for node in walk(parse(text, language).root_node):
-        string = node.type == "expression_statement" and [
-            child.type for child in node.named_children
-        ] == ["string"]
-        if string or node.type in language.imports:
+    for node in source.nodes(imports | {"expression_statement"}):
+        string = [child.type for child in node.named_children] == ["string"]
+        if string or node.type in imports:
             rows.update(
                 range(node.start_point.row, node.end_point.row + (node.end_point.column > 0))
             )
     return rows
 
 
-def _comment_rows(text: str, language: Language) -> set[int]:
+def _comment_rows(source: Source) -> set[int]:
     """The lines that hold nothing but a comment, or nothing at all."""
-    lines = lines_of(text)
+    lines = source.lines
     rows = {row for row, line in enumerate(lines) if not line.strip()}
-    for node in walk(parse(text, language).root_node):
-        if node.type in ("comment", "line_comment", "block_comment"):
-            first = node.start_point
-            if not lines[first.row].encode()[: first.column].strip():
-                rows.update(range(first.row, node.end_point.row + (node.end_point.column > 0)))
+    for node in source.nodes(("comment", "line_comment", "block_comment")):
+        first = node.start_point
+        if not lines[first.row].encode()[: first.column].strip():
+            rows.update(range(first.row, node.end_point.row + (node.end_point.column > 0)))
     return rows
 
 

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vivace.edits.hunk import lines_of
-from vivace.edits.languages import Language, parse
-from vivace.edits.lines import dedented, line_end, margin_of
 from vivace.edits.region import Region, regions
+from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
+from vivace.syntax.source import Source
 
 __all__ = ["own_part", "spliced"]
 
 
-def own_part(
-    answer: Sequence[str], text: str, region: Region, language: Language | None
-) -> list[str]:
+def own_part(answer: Sequence[str], source: Source, region: Region) -> list[str]:
     """The lines of an answer that are about the region. ``answer``: lines without their ends."""
-    if language is None or region.kind not in ("function", "class"):
+    if source.language is None or region.kind not in ("function", "class"):
         return list(answer)
-    joined = "".join(line + "\n" for line in answer)
-    given = regions(joined, language)
+    read = Source("".join(line + "\n" for line in answer), source.language)
+    given = regions(read)
     own = [each for each in given if _is(each, region)]
     if len(own) != 1:
         return list(answer)
     outside = {
         each.name
-        for each in regions(text, language)
+        for each in regions(source)
         if not region.contains(each) and not each.contains(region)
     }
     around = any(each.contains(own[0]) and each != own[0] for each in given)
@@ -37,7 +34,7 @@ def own_part(
         lines = answer[own[0].start : own[0].end]
         margin = margin_of(lines)
         return [dedented(line, margin) for line in lines]
-    return list(answer[: _last_definition(joined, given, language)])
+    return list(answer[: _last_definition(read, given)])
 
 
 def _is(each: Region, region: Region) -> bool:
@@ -45,14 +42,12 @@ def _is(each: Region, region: Region) -> bool:
     return each.name == region.name or region.name.endswith("." + each.name)
 
 
-def _last_definition(text: str, given: Sequence[Region], language: Language) -> int:
+def _last_definition(read: Source, given: Sequence[Region]) -> int:
     """The line after the last definition, if what follows is only said to show how it is used."""
     last = max(each.end for each in given)
-    following = [
-        node for node in parse(text, language).root_node.children if node.start_point.row >= last
-    ]
+    following = [node for node in read.tree.root_node.children if node.start_point.row >= last]
     if any(node.is_error or node.is_missing for node in following):
-        return len(lines_of(text))
+        return len(read.lines)
     return last
 
 

@@ -19,9 +19,10 @@ from typing import Literal
 from msgspec import Struct
 
 from vivace.edits.diff import changes
-from vivace.edits.hunk import Hunk, apply, lines_of, replacing
 from vivace.edits.matching import Match, find, fitted
 from vivace.errors import EditError
+from vivace.syntax.hunk import Hunk, apply, replacing
+from vivace.syntax.lines import lines_of
 
 __all__ = ["Patch", "Piece", "hunks_for", "write"]
 

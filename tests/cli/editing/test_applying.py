@@ -8,7 +8,7 @@ import pytest
 
 from vivace.cli.editing.applying import Accepted, EditConflict, write_all
 from vivace.cli.editing.targets import Target, open_target
-from vivace.edits.hunk import Hunk
+from vivace.syntax.hunk import Hunk
 from vivace.workspace.errors import CannotWrite, FileChanged
 from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vivace.cli.editing.diff import GrowingDiff, coloured, grouped
 from vivace.edits.diff import between
-from vivace.edits.hunk import Hunk
+from vivace.syntax.hunk import Hunk
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
 texts = st.lists(st.sampled_from("abcdefgh"), max_size=40).map(

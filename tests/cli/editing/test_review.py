@@ -9,7 +9,7 @@ import pytest
 
 from vivace.cli.editing.review import agreed, review
 from vivace.cli.editing.targets import Target, open_target
-from vivace.edits.hunk import Hunk
+from vivace.syntax.hunk import Hunk
 from vivace.workspace.paths import Workspace
 
 HUNKS = [Hunk(at, (f"{at}\n",), (f"new {at}\n",)) for at in (1, 2, 20, 40)]

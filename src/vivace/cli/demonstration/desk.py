@@ -10,7 +10,7 @@ from pathlib import Path
 from vivace.cli.demonstration.sample import INSTRUCTION, PATH, sample
 from vivace.cli.editing.applying import Accepted, write_all
 from vivace.cli.editing.targets import Target
-from vivace.edits.hunk import Hunk
+from vivace.syntax.hunk import Hunk
 from vivace.workspace.document import read
 from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace

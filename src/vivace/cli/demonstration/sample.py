@@ -8,9 +8,10 @@ from functools import cache
 from importlib.resources import files
 
 from vivace.edits.diff import between
-from vivace.edits.hunk import Hunk, lines_of
-from vivace.edits.languages import language_of
 from vivace.edits.region import Region, regions
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.lines import lines_of
+from vivace.syntax.source import Source
 
 __all__ = [
     "ASKED_DEFAULT",
@@ -83,9 +84,7 @@ def _others(hunk: Hunk) -> int:
 
 @cache
 def _function_lines() -> Region:
-    language = language_of(PATH)
-    assert language is not None
-    known = regions(sample(), language)
+    known = regions(Source.of(PATH, sample()))
     return next(each for each in known if each.name.split(".")[-1] == _FUNCTION)
 
 

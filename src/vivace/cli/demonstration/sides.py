@@ -29,10 +29,10 @@ from vivace.cli.demonstration.sample import (
 from vivace.cli.editing.diff import GrowingDiff
 from vivace.client.connection import Connection
 from vivace.edits.attempt import Attempt, Outcome, Plan, Task, plan, redirected, retry
-from vivace.edits.checks import Problem
 from vivace.edits.context import Context
-from vivace.edits.hunk import Hunk
 from vivace.protocol.items import Message
+from vivace.syntax.finding import Finding
+from vivace.syntax.hunk import Hunk
 
 __all__ = ["Edit", "Plain", "Stopwatch", "Tokens"]
 
@@ -277,7 +277,7 @@ class Edit:
         outcome = self._attempt.finish()
         if (connection.response or {}).get("status") != "completed":
             why = "The answer was cut off."
-            outcome = replace(outcome, problems=(Problem("cut_off", why, why), *outcome.problems))
+            outcome = replace(outcome, problems=(Finding("cut_off", why, why), *outcome.problems))
         self._show(outcome.hunks)
         self.diff += self._growing.end()
         return outcome

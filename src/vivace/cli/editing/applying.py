@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vivace.cli.editing.targets import Target
-from vivace.edits.hunk import Hunk, apply
 from vivace.edits.rebase import Conflict, rebase
 from vivace.errors import EditError
+from vivace.syntax.hunk import Hunk, apply
 from vivace.workspace.document import read
 from vivace.workspace.errors import FileChanged
 from vivace.workspace.journal import Change, Journal

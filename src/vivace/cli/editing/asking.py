@@ -30,9 +30,9 @@ from vivace.edits.attempt import (
     redirected,
     retry,
 )
-from vivace.edits.checks import Problem
 from vivace.edits.context import Context
 from vivace.protocol.items import Message
+from vivace.syntax.finding import Finding
 from vivace.workspace.formatting import formatting_for
 from vivace.workspace.instructions import instructions_for
 from vivace.workspace.paths import Workspace
@@ -235,7 +235,7 @@ class _Reader:
         outcome = self._attempt.finish()
         if not cut_off:
             return outcome
-        said = Problem(
+        said = Finding(
             "cut_off",
             "The answer was cut off: it grew far longer than the code.",
             "Your answer was too long and was cut off. Answer with the code alone.",

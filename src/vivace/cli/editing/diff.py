@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vivace.cli.output import Control, styled
-from vivace.edits.hunk import Hunk, lines_of
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.lines import lines_of
 
 __all__ = ["GrowingDiff", "coloured", "grouped"]
 

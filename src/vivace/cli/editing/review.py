@@ -8,7 +8,7 @@ from vivace.cli.editing.applying import Accepted
 from vivace.cli.editing.diff import GrowingDiff, coloured, grouped
 from vivace.cli.editing.targets import Target
 from vivace.cli.output import say, styled
-from vivace.edits.hunk import Hunk
+from vivace.syntax.hunk import Hunk
 
 __all__ = ["Ask", "agreed", "review"]
 

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from vivace.edits.hunk import lines_of
 from vivace.edits.region import Selection
+from vivace.syntax.lines import lines_of
 from vivace.workspace.document import Document, read
 from vivace.workspace.errors import PathRefused, WorkspaceError
 from vivace.workspace.ignore import why_not_read

@@ -20,8 +20,8 @@ from rich.cells import cell_len
 from vivace.cli.editing.diff import GrowingDiff, coloured
 from vivace.cli.output import Control, say, styled, visible
 from vivace.edits.attempt import Plan
-from vivace.edits.hunk import Hunk
 from vivace.edits.region import Region
+from vivace.syntax.hunk import Hunk
 
 __all__ = ["LiveView", "PlainView", "View", "describe_region"]
 

@@ -19,8 +19,10 @@ from vivace.cli.editing.review import Ask, agreed, review
 from vivace.cli.editing.targets import Target
 from vivace.cli.editing.trying import Trial, first_that_passes
 from vivace.cli.output import command_output, put, say
-from vivace.edits.checks import Problem, problems
-from vivace.edits.hunk import lines_of, unified
+from vivace.edits.checks import problems
+from vivace.syntax.finding import Finding
+from vivace.syntax.hunk import unified
+from vivace.syntax.lines import lines_of
 from vivace.workspace.document import read
 from vivace.workspace.journal import Journal
 
@@ -248,9 +250,8 @@ def _broken_by_choice(made: Made, accepted: Accepted) -> str:
     if not made.outcome.good or accepted.hunks in ((), made.outcome.hunks):
         return ""
     plan = made.plan
-    found = problems(
-        plan.task.text, accepted.hunks, plan.region, plan.language, plan.task.instruction
-    )
+    after = plan.source.edited(accepted.hunks)
+    found = problems(plan.source, after, accepted.hunks, plan.region, plan.task.instruction)
     return next((each.person for each in found if each.code in ("syntax", "unbound")), "")
 
 
@@ -296,5 +297,5 @@ def _as_json(made: Made) -> dict[str, Any]:
     }
 
 
-def _problem(problem: Problem) -> dict[str, str]:
+def _problem(problem: Finding) -> dict[str, str]:
     return {"code": problem.code, "message": problem.person}

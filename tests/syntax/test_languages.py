@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.languages import LANGUAGES, Language, errors_in, language_of, parse, walk
+from vivace.syntax.languages import LANGUAGES, Language, errors_in, language_of, parse, walk
 
 RIGHT = {
     "python": "def f(x):\n    return x\n",

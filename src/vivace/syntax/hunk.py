@@ -1,8 +1,7 @@
 """Hunks: the lines an edit takes out and puts in, and where.
 
 Every part of this package speaks in hunks. They count lines from 0 in the text they were made for,
-stand in order and never overlap. A line ends at ``\\n`` and keeps it; nothing else ends a line, so
-that a form feed or a Unicode separator in a string never splits one.
+stand in order and never overlap.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from vivace.errors import EditError
+from vivace.syntax.lines import lines_of
 
-__all__ = ["Hunk", "apply", "lines_of", "replacing", "shifted", "unified"]
+__all__ = ["Hunk", "apply", "replacing", "shifted", "unified"]
 
 
 class Hunk(Struct, frozen=True):
@@ -27,13 +27,6 @@ class Hunk(Struct, frozen=True):
     def end(self) -> int:
         """The line after the last one that is taken out."""
         return self.start + len(self.old)
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends; an unfinished last line is a line."""
-    lines = text.split("\n")
-    last = lines.pop()
-    return [line + "\n" for line in lines] + ([last] if last else [])
 
 
 def replacing(lines: Sequence[str], start: int, end: int, new: Sequence[str]) -> Hunk:

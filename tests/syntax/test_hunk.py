@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vivace.edits.diff import between
-from vivace.edits.hunk import Hunk, apply, lines_of, shifted, unified
 from vivace.errors import EditError
+from vivace.syntax.hunk import Hunk, apply, shifted, unified
+from vivace.syntax.lines import lines_of
 
 texts = st.lists(st.sampled_from(["a\n", "b\n", "\n", "c\r\n", "d"]), max_size=30).map("".join)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.lines import dedented, line_end, margin_of
+from vivace.syntax.lines import dedented, line_end, margin_of
 
 lines = st.lists(st.text(" \tab", max_size=8).map(lambda text: text + "\n"), max_size=8)
 

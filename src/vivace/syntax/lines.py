@@ -1,10 +1,21 @@
-"""Lines as they are written: their margin, their ends."""
+"""Lines as they are written: their margin, their ends.
+
+A line ends at ``\\n`` and keeps it; nothing else ends a line, so that a form feed or a Unicode
+separator in a string never splits one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["dedented", "line_end", "margin_of"]
+__all__ = ["dedented", "line_end", "lines_of", "margin_of"]
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text with their ends; an unfinished last line is a line."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [line + "\n" for line in lines] + ([last] if last else [])
 
 
 def margin_of(lines: Sequence[str]) -> str:

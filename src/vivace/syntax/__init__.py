@@ -1,0 +1,1 @@
+"""Code as text, lines, tree and definitions: what edits, completions and findings read."""

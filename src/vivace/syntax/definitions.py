@@ -1,0 +1,95 @@
+"""What a file defines: functions and classes, with the lines that belong to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from vivace.syntax.languages import Language
+
+__all__ = ["Definition", "Kind", "definitions_among"]
+
+Kind = Literal["function", "class"]
+
+_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*")
+_SPECIAL = re.compile(r"(?:^|::)(?:~\w+|operator\W\S*)$")
+"""Destructors and operators of C++."""
+
+
+class Definition(Struct, frozen=True):
+    """Lines ``start`` up to, not including, ``end``; ``name`` is dotted, as ``Class.method``."""
+
+    start: int
+    end: int
+    kind: Kind
+    name: str
+
+
+def definitions_among(nodes: Iterable[Node], language: Language) -> Iterator[Definition]:
+    """Of nodes in the order of the text, those that define something, outer before inner; each with
+    its decorators and the comments that lead it."""
+    around: list[tuple[int, str]] = []
+    for node in nodes:
+        kind = _kind(node, language)
+        name = _name(node) if kind is not None else ""
+        if kind is None or not name:
+            continue
+        while around and around[-1][0] <= node.start_byte:
+            around.pop()
+        name = f"{around[-1][1]}.{name}" if around else name
+        around.append((node.end_byte, name))
+        start, end = _lines(node, language)
+        yield Definition(start, end, kind, name)
+
+
+def _kind(node: Node, language: Language) -> Kind | None:
+    kind = language.definitions.get(node.type)
+    if kind is None or not node.is_named:
+        return None
+    if node.type == "variable_declarator":
+        value = node.child_by_field_name("value")
+        if value is None or value.type not in ("arrow_function", "function_expression", "class"):
+            return None
+    if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
+        return None  # a struct that is only mentioned
+    return "function" if kind == "function" else "class"
+
+
+def _name(node: Node) -> str:
+    child = node.child_by_field_name("name") or _declared(node)
+    child = child or node.child_by_field_name("type")
+    if child is None:
+        specs = [each for each in node.named_children if each.child_by_field_name("name")]
+        return _name(specs[0]) if specs else ""
+    if child.type == "qualified_identifier" or _declared(child) is None:
+        text = (child.text or b"").decode("utf-8", "replace")
+        return text.replace("::", ".") if _NAME.fullmatch(text) or _SPECIAL.search(text) else ""
+    return _name(child)
+
+
+def _declared(node: Node) -> Node | None:
+    """What is inside a declarator; the grammar of C++ gives that of a reference no name."""
+    if node.type == "reference_declarator":
+        return node.named_children[-1]
+    return node.child_by_field_name("declarator")
+
+
+def _lines(node: Node, language: Language) -> tuple[int, int]:
+    end = node.end_point.row + 1
+    while node.parent is not None and node.parent.type in language.wrappers:
+        node = node.parent
+    first = node
+    while (before := first.prev_named_sibling) is not None:
+        own_line = (
+            before.prev_named_sibling is None
+            or before.prev_named_sibling.end_point.row < before.start_point.row
+        )
+        ends = before.end_point.row + (before.end_point.column > 0)
+        if before.type not in language.leading or ends != first.start_point.row or not own_line:
+            break
+        first = before
+    return first.start_point.row, max(end, node.end_point.row + 1)
