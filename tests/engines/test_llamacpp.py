@@ -86,9 +86,9 @@ def user(text: str) -> Message:
     return Message(role="user", content=text)
 
 
-def ask(*items: Item | str, tokens: int = 24, stop: tuple[str, ...] = (), **chat: Any) -> Work:
+def ask(*items: Item | str, tokens: int = 24, **chat: Any) -> Work:
     said = [user(item) if isinstance(item, str) else item for item in items]
-    sampling = Sampling(temperature=0, max_tokens=tokens, stop=stop, seed=1)
+    sampling = Sampling(temperature=0, max_tokens=tokens, seed=1)
     return Work(id="r", model=MODEL, prompt=Chat(items=said, **chat), sampling=sampling)
 
 
@@ -178,6 +178,12 @@ class LlamaRig(Rig):
     def long(self) -> Work:
         return ask("Count from 1 to 100, one number a line.", tokens=self.long_tokens)
 
+    def echo(self, word: str) -> Work:
+        return ask(f"Repeat exactly, and nothing else: {word}", tokens=8)
+
+    def counting(self) -> Work:
+        return ask("Count from 1 to 9, separated by spaces.", tokens=24)
+
     def failing(self) -> Work:
         raise NotImplementedError
 
@@ -209,18 +215,6 @@ class TestAsAnyEngine(EngineSuite):
 def test_it_answers(shared: Shared, engine: LlamaCppEngine) -> None:
     deltas = shared.run(lambda: answer(engine, ask("What is 2+2?", tokens=12)))
     assert "4" in text_in(deltas)
-
-
-def test_it_stops_at_a_stop_string_and_does_not_say_it(
-    shared: Shared, engine: LlamaCppEngine
-) -> None:
-    work = ask("Count from 1 to 9, separated by spaces.", stop=("4",))
-    deltas = shared.run(lambda: answer(engine, work))
-    last = deltas[-1]
-    assert isinstance(last, Finished)
-    assert last.reason == "stop"
-    assert "3" in text_in(deltas)
-    assert "4" not in text_in(deltas)
 
 
 def test_a_conversation_longer_than_a_slot_is_refused_in_words(

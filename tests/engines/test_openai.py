@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from tests.engines.endpoint import ANSWER, Endpoint, call, delta, event, stream, usage
-from tests.engines.suite import EngineSuite, Rig, answer, text_in, tokens_in, until, until_failure
+from tests.engines.suite import (
+    WORDS,
+    EngineSuite,
+    Rig,
+    answer,
+    text_in,
+    tokens_in,
+    until,
+    until_failure,
+)
 from tests.support.process import free_port
 from tests.support.server import RunningGateway, configuration
 from vivace.conversation.deltas import (
@@ -58,6 +67,8 @@ REPLIES = (
     Reply(when="failing", then=(Say("so far"), Fail("it broke"))),
     Reply(when="refused", then=(Fail("never", status=400),)),
     Reply(when="too many", then=(Fail("not now", status=429, retry_after=7),)),
+    *(Reply(when=f"echo {word}", then=(Say(word),)) for word in WORDS),
+    Reply(when="count", then=(Say("1 2 3 4 5 6 7 8 9"),)),
 )
 
 
@@ -99,6 +110,12 @@ class GatewayRig(Rig):
 
     def long(self) -> Work:
         return ask("a long one")
+
+    def echo(self, word: str) -> Work:
+        return ask(f"echo {word}")
+
+    def counting(self) -> Work:
+        return ask("count")
 
     def failing(self) -> Work:
         return ask("a failing one")

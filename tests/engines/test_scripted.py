@@ -15,7 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.engines.suite import EngineSuite, Rig, answer, begun, text_in, tokens_in, until_failure
+from tests.engines.suite import (
+    WORDS,
+    EngineSuite,
+    Rig,
+    answer,
+    begun,
+    text_in,
+    tokens_in,
+    until_failure,
+)
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -23,6 +32,7 @@ from vivace.conversation.deltas import (
     Finished,
     ReasoningDelta,
     TextDelta,
+    Tokens,
 )
 from vivace.engines.base import Card, Chat, Fill, Sampling, Work
 from vivace.engines.scripted import (
@@ -68,6 +78,8 @@ class ScriptedRig(Rig):
             Reply(when="failing", then=(Say("so far"), Fail())),
             Reply(when="refused", then=(Fail(status=400),)),
             Reply(when="too many", then=(Fail(status=429, retry_after=7),)),
+            *(Reply(when=f"echo {word}", then=(Say(word),)) for word in WORDS),
+            Reply(when="count", then=(Say("1 2 3 4 5 6 7 8 9"),)),
         )
         self.scripted = ScriptedEngine("e", [Card(MODEL, 1000)], Script(replies), FAST)
         self.engine = self.scripted
@@ -77,6 +89,12 @@ class ScriptedRig(Rig):
 
     def long(self) -> Work:
         return ask("a long one")
+
+    def echo(self, word: str) -> Work:
+        return ask(f"echo {word}")
+
+    def counting(self) -> Work:
+        return ask("count")
 
     def failing(self) -> Work:
         return ask("a failing one")
@@ -95,6 +113,23 @@ class TestAsAnyEngine(EngineSuite):
     @pytest.fixture
     def rig(self) -> Rig:
         return ScriptedRig()
+
+
+# -- stop strings ---------------------------------------------------------------------------------
+
+STOP = Sampling(stop=("END",))
+
+
+def test_what_looked_like_a_stop_string_is_told_when_it_is_none() -> None:
+    deltas = play(Say("The EN"), Call("f", "END"), Say("E"), sampling=STOP)
+    assert text_in(deltas) == "The ENE"
+    assert deltas[-3:-1] == [CallText("END"), TextDelta("E")]  # a call's text is not looked at
+
+
+def test_what_led_to_a_stop_string_counts_as_said_and_what_follows_is_not_played() -> None:
+    *said, last = play(Say("Go on. END"), Say("more"), Die(), sampling=STOP)
+    assert text_in(said) == "Go on. "
+    assert last == Finished("stop", Tokens(1, 4))
 
 
 # -- tokens ---------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from vivace.conversation.deltas import (
 )
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.failures import failure
+from vivace.engines.stop_strings import StopStrings
 from vivace.errors import ConfigError, EngineDied, EngineError
 from vivace.protocol.items import (
     AdditionalTools,
@@ -348,6 +349,7 @@ class _Request:
         self._said = 0
         self._thought = 0
         self._limit = work.sampling.max_tokens
+        self._stops = StopStrings(work.sampling.stop) if work.sampling.stop else None
         self._plan = self._play(acts) if work.generate else iter(())
         self._ready: deque[Delta] = deque()
         self._late: list[Delta] = []
@@ -376,7 +378,20 @@ class _Request:
             return step
         self._said += 1
         self._thought += isinstance(step, ReasoningDelta)
+        if self._stops is not None:
+            return self._advance_to_a_stop(step, self._stops, joins=joins)
         self._put(step, joins=joins)
+        return step
+
+    def _advance_to_a_stop(self, step: Delta, stops: StopStrings, *, joins: bool) -> Delta:
+        # Beside anything else, text that was held begins no stop string any more.
+        text = stops.feed(step.text) if isinstance(step, TextDelta) else stops.rest()
+        if text:
+            self._put(TextDelta(text), joins=joins)
+        if stops.reached:
+            return self._finish("stop")
+        if not isinstance(step, TextDelta):
+            self._put(step, joins=joins)
         return step
 
     def end(self, error: EngineError) -> None:
@@ -386,6 +401,8 @@ class _Request:
 
     def _finish(self, reason: Literal["stop", "length"]) -> Finished:
         self.ended = True
+        if self._stops is not None and (held := self._stops.rest()):
+            self._put(TextDelta(held), joins=False)
         finished = Finished(
             reason, Tokens(self.prompt.length, self._said, self.prompt.cached, self._thought)
         )
