@@ -458,6 +458,9 @@ def test_a_cancelled_response_stops_and_keeps_what_was_said(
     assert gateway.engine.running() == 0
     assert http.post(f"{path}/cancel").json() == cancelled
     assert http.get(path).json() == cancelled
+    events = list(sse(http.get(path, params={"stream": "true"}).text.splitlines()))
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert [event["delta"] for event in events if "delta" in event] == ["Well", " begun"]
 
 
 def test_deleting_a_running_response_stops_it(gateway: RunningGateway, http: httpx.Client) -> None:

@@ -129,6 +129,7 @@ class Collector:
                 self.error = event
             else:
                 self.response = getattr(event, "response", self.response)
+        events.clear()
 
     def result(self) -> Response:
         if self.error is not None:
@@ -158,6 +159,7 @@ class Recorder:
                     self._begin(event.response.id)
                 self.record.response = getattr(event, "response", self.record.response)
                 self.record.add(_framed(event))
+        events.clear()
         self.begun.set()
 
     def _begin(self, response_id: str) -> None:
