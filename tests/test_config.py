@@ -126,6 +126,8 @@ def test_a_wrong_value_is_answered_with_its_place(path: Path, content: str, plac
         (SMALL + ENGINE.replace("local-model", "other"), "two engines are named 'demo'"),
         (SMALL + ENGINE.replace("demo", "other"), "the model 'local-model'"),
         (SMALL + KEY + KEY, "two keys are named 'me'"),
+        (SMALL + KEY + KEY.replace('"me"', '"you"'), "'me' and 'you' have the same sha256"),
+        (SMALL + KEY.replace('"me"', '"local"'), "a key cannot be named 'local'"),
         ("= broken", "is not valid TOML"),
     ],
 )
@@ -157,6 +159,18 @@ def test_a_server_others_can_reach_needs_a_key(path: Path) -> None:
 def test_a_key_made_by_the_command_is_as_good_as_one_in_the_file(path: Path) -> None:
     path.with_name("keys.json").write_text("{}")
     assert read(path, SMALL + '[server]\nhost = "0.0.0.0"\n').server.host == "0.0.0.0"
+
+
+def test_keys_count_beside_the_file_itself_and_not_beside_a_link_to_it(path: Path) -> None:
+    elsewhere = path.parent / "elsewhere"
+    elsewhere.mkdir()
+    link = elsewhere / "vivace.toml"
+    link.symlink_to(path)
+    open_to_all = SMALL + '[server]\nhost = "0.0.0.0"\n'
+    (elsewhere / "keys.json").write_text("{}")  # no server looks here
+    assert "vivace keys create" in complaint(link, open_to_all)
+    path.with_name("keys.json").write_text("{}")
+    assert read(link, open_to_all).server.host == "0.0.0.0"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +23,7 @@ from vivace.errors import ConfigError
 from vivace.scheduling.limits import Limits
 
 __all__ = [
+    "LOCAL",
     "Config",
     "EngineConfig",
     "KeyConfig",
@@ -34,6 +35,7 @@ __all__ = [
     "StoreConfig",
     "VllmConfig",
     "is_loopback",
+    "keys_in",
     "load",
 ]
 
@@ -71,10 +73,19 @@ class StoreConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     max_megabytes: Positive = 1024
 
 
+LOCAL = "local"
+"""The owner of everything on a server without keys."""
+
+
 class KeyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
     """Of the key itself: ``printf %s KEY | sha256sum``."""
+
+    @property
+    def owner(self) -> str:
+        """Whom its turns belong to: here the name, which no other key may take."""
+        return self.name
 
 
 class TierLimitsConfig(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -198,17 +209,41 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keys: tuple[KeyConfig, ...] = ()
 
 
+class _Keys(Struct, frozen=True):
+    """That part alone; whatever else there is, is not looked at."""
+
+    keys: tuple[KeyConfig, ...] = ()
+
+
+Table = TypeVar("Table", bound=Struct)
+
+
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
     """Read, check, and apply the environment (``VIVACE_HOST``, ``VIVACE_PORT``)."""
+    return check(_with_environment(_read(path), environment), path)
+
+
+def keys_in(path: Path) -> tuple[KeyConfig, ...]:
+    """The keys of a file that may not be right otherwise: others can reach it, and it has none."""
+    return _convert(_read(path), _Keys, path).keys
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror}. Name another with --config."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
-    return check(_with_environment(raw, environment), path)
+
+
+def _convert(raw: dict[str, Any], kind: type[Table], path: Path) -> Table:
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path}: {_explain(str(error))}") from None
 
 
 def _with_environment(raw: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -229,20 +264,23 @@ def _with_environment(raw: dict[str, Any], environment: Mapping[str, str]) -> di
 def check(raw: dict[str, Any], path: Path) -> Config:
     if "version" not in raw:
         raise ConfigError(f"{path}: the first line must be 'version = 1'.")
-    try:
-        config = msgspec.convert(raw, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {_explain(str(error))}") from None
+    config = _convert(raw, Config, path)
     _check_names(config, path)
+    _check_keys(config, path)
     _check_tiers(config, path)
     _check_remote(config, path)
-    made = path.with_name("keys.json").exists()
-    if not config.keys and not made and not is_loopback(config.server.host):
+    made = path.resolve().with_name("keys.json").exists()
+    check_reach(config, keys=bool(config.keys) or made, where=f"{path}: ")
+    return config
+
+
+def check_reach(config: Config, *, keys: bool, where: str = "") -> None:
+    """Others may reach a server only if it has keys."""
+    if not keys and not is_loopback(config.server.host):
         raise ConfigError(
-            f"{path}: server.host is {config.server.host!r}, which others can reach, but there "
+            f"{where}server.host is {config.server.host!r}, which others can reach, but there "
             "are no keys. Make one with 'vivace keys create NAME', or listen on 127.0.0.1."
         )
-    return config
 
 
 def _check_names(config: Config, path: Path) -> None:
@@ -256,6 +294,22 @@ def _check_names(config: Config, path: Path) -> None:
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ConfigError(f"{path}: two {what} {min(twice)!r}; give each its own.")
+
+
+def _check_keys(config: Config, path: Path) -> None:
+    seen: dict[str, str] = {}
+    for key in config.keys:
+        if key.name == LOCAL:
+            raise ConfigError(
+                f"{path}: a key cannot be named {LOCAL!r}: that is who used this server before it "
+                "had keys, and whose turns they are. Give it another name."
+            )
+        if key.sha256 in seen:
+            raise ConfigError(
+                f"{path}: the keys {seen[key.sha256]!r} and {key.name!r} have the same sha256, so "
+                "nobody could tell whose a turn is; make each its own key."
+            )
+        seen[key.sha256] = key.name
 
 
 def _offered(config: Config) -> list[str]:

@@ -2,6 +2,9 @@
 
 It holds the hash of each key and never the key itself. It is replaced as a whole, so a server that
 reads it meanwhile sees the old one or the new one.
+
+A key has an id of its own, and its name is a label: whoever gets a revoked name again is somebody
+else, to whom nothing of the old key's belongs.
 """
 
 from __future__ import annotations
@@ -13,24 +16,41 @@ import tempfile
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from vivace.config import KeyConfig
+from vivace.config import LOCAL, KeyConfig, Name
 from vivace.errors import ConfigError
 
-__all__ = ["KeyEntry", "Keyring"]
+__all__ = ["KeyEntry", "Keyring", "admitted"]
 
 
-class KeyEntry(KeyConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _EntryWithoutId(KeyConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     created_at: date
 
 
-class _File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    version: Literal[1]
+class KeyEntry(_EntryWithoutId, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: Name
+
+    @property
+    def owner(self) -> str:
+        return self.id
+
+
+class _Version1(Struct, frozen=True, forbid_unknown_fields=True, tag_field="version", tag=1):
+    keys: tuple[_EntryWithoutId, ...]
+
+    def entries(self) -> list[KeyEntry]:
+        """What is stored of these keys' turns is stored under their names."""
+        return [KeyEntry(id=entry.name, **msgspec.structs.asdict(entry)) for entry in self.keys]
+
+
+class _Version2(Struct, frozen=True, forbid_unknown_fields=True, tag_field="version", tag=2):
     keys: tuple[KeyEntry, ...]
+
+    def entries(self) -> list[KeyEntry]:
+        return list(self.keys)
 
 
 class Keyring:
@@ -53,7 +73,7 @@ class Keyring:
         try:
             with self.path.open("rb") as file:
                 self._seen = _stamp(os.fstat(file.fileno()))
-                return list(msgspec.json.decode(file.read(), type=_File).keys)
+                return msgspec.json.decode(file.read(), type=_Version1 | _Version2).entries()
         except FileNotFoundError:
             self._seen = None
             return []
@@ -75,7 +95,13 @@ class Keyring:
         today = datetime.now(UTC).date()
         try:
             entry = msgspec.convert(
-                {"name": name, "sha256": digest, "created_at": today}, type=KeyEntry
+                {
+                    "id": f"key_{secrets.token_hex(12)}",
+                    "name": name,
+                    "sha256": digest,
+                    "created_at": today,
+                },
+                type=KeyEntry,
             )
         except msgspec.ValidationError:
             raise ConfigError(
@@ -93,7 +119,7 @@ class Keyring:
         self._write(kept)
 
     def _write(self, entries: Iterable[KeyEntry]) -> None:
-        data = msgspec.json.format(msgspec.json.encode(_File(version=1, keys=tuple(entries))))
+        data = msgspec.json.format(msgspec.json.encode(_Version2(tuple(entries))))
         real = self.path.resolve()  # a link stays a link
         temporary: Path | None = None
         try:
@@ -113,6 +139,32 @@ class Keyring:
 
     def _unreadable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be read: {error.strerror}.")
+
+
+def admitted(
+    configured: Iterable[KeyConfig], made: Iterable[KeyEntry]
+) -> tuple[list[KeyConfig], list[str]]:
+    """The keys that may come in, and what is to be said of those that may not.
+
+    No key takes the place of one that stands before it, by its name, its id or its hash; nor that
+    of whoever used the server while it had none.
+    """
+    keys: list[KeyConfig] = []
+    problems: list[str] = []
+    names, owners, hashes = set[str](), {LOCAL}, set[str]()
+    for key in (*configured, *made):
+        if key.name in names or key.owner in owners or key.sha256 in hashes:
+            problems.append(
+                f"The key {key.name!r} of keys.json is not let in: its name, id or hash is that of "
+                f"another key. Revoke it, and make one of another name: vivace keys revoke "
+                f"{key.name}"
+            )
+            continue
+        keys.append(key)
+        names.add(key.name)
+        owners.add(key.owner)
+        hashes.add(key.sha256)
+    return keys, problems
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:

@@ -67,7 +67,9 @@ def test_only_the_hash_is_kept_and_for_its_owner_only(config: Path, keyring: Key
     key = done(config, "create", "anna").stdout.strip()
     text = keyring.path.read_text()
     assert key.removeprefix("viv_") not in text
-    assert json.loads(text)["keys"] == [
+    (entry,) = json.loads(text)["keys"]
+    assert re.fullmatch("key_[0-9a-f]{24}", entry.pop("id"))
+    assert [entry] == [
         {
             "name": "anna",
             "sha256": hashlib.sha256(key.encode()).hexdigest(),
@@ -87,11 +89,12 @@ def test_a_file_that_others_could_read_no_longer_can_after_a_change(keyring: Key
 
 def test_the_gateway_knows_a_key_until_it_is_revoked(keyring: Keyring) -> None:
     anna, bert = (f"Bearer {keyring.create(name)}" for name in ("anna", "bert"))
-    keys = Keys(keyring.entries())
-    assert (keys.owner_of(anna), keys.owner_of(bert)) == ("anna", "bert")
+    keys = Keys([], keyring)
+    ids = [entry.id for entry in keyring.entries()]
+    assert [keys.owner_of(anna), keys.owner_of(bert)] == ids
     keyring.revoke("anna")
-    keys = Keys(keyring.entries())
-    assert keys.owner_of(bert) == "bert"
+    keys = Keys([], keyring)
+    assert keys.owner_of(bert) == ids[1]
     with pytest.raises(Unauthorized):
         keys.owner_of(anna)
 
@@ -103,6 +106,23 @@ def test_a_name_is_given_once_and_is_free_again_after_it_was_revoked(config: Pat
     assert "vivace keys revoke anna" in said
     done(config, "revoke", "anna")
     assert done(config, "create", "anna").stdout != first
+
+
+def test_a_name_of_the_configuration_cannot_be_taken(config: Path, keyring: Keyring) -> None:
+    digest = hashlib.sha256(b"secret").hexdigest()
+    config.write_text(config.read_text() + f'[[keys]]\nname = "root"\nsha256 = "{digest}"\n')
+    said = complaint(config, "create", "root")
+    assert f"a key 'root' already, in {config}" in said
+    assert not keyring.path.exists()
+    assert f"'root' stands in {config}. Take it out there" in complaint(config, "revoke", "root")
+    done(config, "create", "anna")
+
+
+def test_no_key_is_made_beside_a_configuration_that_cannot_be_read(config: Path) -> None:
+    config.write_text("= broken")
+    assert "not valid TOML" in complaint(config, "create", "anna")
+    config.write_text('version = 1\n[[keys]]\nname = "root"\n')
+    assert "keys[0]" in complaint(config, "create", "anna")
 
 
 @pytest.mark.parametrize("name", ["", "two words", "ä", "a\tb"])
@@ -199,7 +219,10 @@ def test_a_change_shows_even_when_the_clock_stands_still(config: Path) -> None:
         "",
         "\xff",
         "[]",
-        '{"version": 2, "keys": []}',
+        '{"version": 3, "keys": []}',
+        '{"keys": []}',
+        '{"version": 2, "keys": [{"name": "a", "sha256": "%s", "created_at": "2030-01-01"}]}'
+        % ("0" * 64),
         '{"version": 1, "keys": [{"name": "anna", "sha256": "viv_x", "created_at": "2030-01-01"}]}',
     ],
 )
@@ -226,6 +249,23 @@ def test_a_disk_that_is_full_leaves_the_old_keys(
     assert keyring.path.read_bytes() == before
     assert len(list(keyring.path.parent.glob(".keys.json*"))) == 0
     assert [entry.name for entry in keyring.entries()] == ["anna"]
+
+
+def test_a_file_from_before_keys_had_ids_is_read_and_its_keys_stay_who_they_were(
+    keyring: Keyring,
+) -> None:
+    digest = hashlib.sha256(b"secret").hexdigest()
+    entry = {"name": "anna", "sha256": digest, "created_at": "2026-01-02"}
+    keyring.path.write_text(json.dumps({"version": 1, "keys": [entry]}))
+    assert Keys([], keyring).owner_of("Bearer secret") == "anna"
+    keyring.create("bert")
+    written = json.loads(keyring.path.read_text())
+    assert written["version"] == 2
+    assert written["keys"][0] == {"id": "anna", **entry}
+    assert Keys([], keyring).owner_of("Bearer secret") == "anna"
+    keyring.revoke("anna")
+    again = keyring.create("anna")
+    assert Keys([], keyring).owner_of(f"Bearer {again}") != "anna"
 
 
 def test_a_linked_file_stays_a_link(keyring: Keyring, tmp_path: Path) -> None:

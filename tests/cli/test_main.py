@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from vivace import __version__
 from vivace.cli.main import commands
+from vivace.keyring import Keyring
 
 RIGHT = """version = 1
 [server]
@@ -99,6 +100,33 @@ def test_a_right_file_is_said_to_be_right_with_what_it_means(path: Path) -> None
     assert f"{path} is right." in shown.output
     for part in ("http://127.0.0.1:4321/v1", "local-model", "demo", ":memory:", "this machine"):
         assert part in shown.output
+
+
+def test_the_keys_are_counted_wherever_they_are_kept(path: Path) -> None:
+    def keys() -> str:
+        shown = CliRunner().invoke(commands, ["config", "check", "-c", str(path)])
+        assert shown.exit_code == 0, shown.output
+        (line,) = (line for line in shown.output.splitlines() if line.startswith("  keys "))
+        return line.removeprefix("  keys").strip()
+
+    assert keys() == "none (this machine only)"
+    path.write_text(RIGHT.replace("port = 0", 'host = "0.0.0.0"'))
+    keyring = Keyring(path.parent)
+    keyring.create("anna")
+    assert keys() == "1"
+    path.write_text(path.read_text() + f'[[keys]]\nname = "root"\nsha256 = "{"0" * 64}"\n')
+    assert keys() == "2"
+    path.write_text(RIGHT)
+    keyring.revoke("anna")
+    assert keys() == "none, so nobody may come in; to make one: vivace keys create NAME"
+
+
+def test_two_keys_that_could_be_taken_for_each_other_are_named(path: Path) -> None:
+    Keyring(path.parent).create("root")
+    path.write_text(RIGHT + f'[[keys]]\nname = "root"\nsha256 = "{"0" * 64}"\n')
+    said = complaint(vivace("config", "check", cwd=path.parent))
+    assert "'root' of keys.json is not let in" in said
+    assert "vivace keys revoke root" in said
 
 
 def test_the_file_is_found_here_or_by_the_environment(path: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from vivace.conversation.session import (
     Ticket,
 )
 from vivace.conversation.turn import Turn, open_response
-from vivace.errors import NotFound
+from vivace.errors import NotFound, Unauthorized
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
@@ -303,6 +303,23 @@ def test_a_parent_that_is_found_after_the_close_starts_nothing() -> None:
     assert one.idle
 
 
+def test_whoever_is_revoked_is_told_so_in_every_turn_that_did_not_begin() -> None:
+    one = session()
+    running = started(one.receive(create()))
+    one.receive(create())
+    (fetch,) = one.receive(create(lane="a", after="resp_old"))
+    assert isinstance(fetch, Fetch)
+    one.receive(create(lane="a"))
+    decisions = one.revoke(Unauthorized("This key was revoked."))
+    assert [each for each in decisions if isinstance(each, Stop)] == [Stop(running, "revoke")]
+    told = [refused([each]) for each in decisions if isinstance(each, Say)]
+    assert [(frame.status, frame.error.code) for frame in told] == [(401, "invalid_api_key")] * 3
+    assert one.found(fetch.ticket, Link("resp_old", None, (), ())) == []
+    assert one.receive(create()) == []
+    assert one.settle(running, None) == []
+    assert one.idle
+
+
 def test_a_ticket_settles_once() -> None:
     one = session()
     ticket = started(one.receive(create()))
@@ -490,6 +507,20 @@ class Connection(RuleBasedStateMachine):
             self.waiting.clear()
             self.act(self.session.close())
 
+    @rule(sure=st.integers(0, 9))
+    def key_is_revoked(self, sure: int) -> None:
+        if sure == 0 and not self.closed:
+            seeking = [fetch.ticket for fetch in self.fetching]
+            waiting = sum(len(queue) for queue in self.waiting.values())
+            decisions = self.session.revoke(Unauthorized("This key was revoked."))
+            told = [refused([each]) for each in decisions if isinstance(each, Say)]
+            assert len(told) == len(seeking) + waiting
+            self.closed = True
+            self.waiting.clear()
+            for ticket in seeking:
+                del self.active[ticket.lane]
+            self.act([each for each in decisions if isinstance(each, Stop)])
+
     # -- what the store and the engine do -------------------------------------------------------
 
     @precondition(lambda self: self.fetching)
@@ -502,7 +533,7 @@ class Connection(RuleBasedStateMachine):
         decisions = self.session.found(fetch.ticket, found)
         if self.closed:
             assert decisions == []
-            del self.active[fetch.ticket.lane]
+            self.active.pop(fetch.ticket.lane, None)
         self.act(decisions)
 
     @precondition(lambda self: self.ready)

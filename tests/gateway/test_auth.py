@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.support.http import RESPONSES
-from tests.support.server import RunningGateway
+from tests.support.http import RESPONSES, sse
+from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
-from vivace.errors import Unauthorized
-from vivace.gateway.auth import LOCAL, Keys
+from vivace.config import LOCAL, KeyConfig
+from vivace.engines.scripted import Reply, Say, Stall
+from vivace.errors import ConfigError, Unauthorized
+from vivace.gateway.app import Gateway
+from vivace.gateway.auth import Keys
 from vivace.keyring import Keyring
+
+FOREVER = Stall(60)
+"""Longer than any test waits; what follows it is never said."""
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def client(gateway: RunningGateway, key: str) -> httpx.Client:
+    return httpx.Client(base_url=gateway.http.base_url, headers=bearer(key), timeout=10)
 
 
 def ask(gateway: RunningGateway, key: str) -> int:
-    headers = {"Authorization": f"Bearer {key}"}
-    answer: httpx.Response = gateway.http.post(RESPONSES, json={"input": "Hi"}, headers=headers)
+    answer: httpx.Response = gateway.http.post(RESPONSES, json={"input": "Hi"}, headers=bearer(key))
     return answer.status_code
 
 
-def test_keys_are_made_and_revoked_without_a_restart(tmp_path: Path) -> None:
-    keyring = Keyring(tmp_path)
+@pytest.fixture
+def keyring(tmp_path: Path) -> Keyring:
+    return Keyring(tmp_path)
+
+
+# -- coming and going -----------------------------------------------------------------------------
+
+
+def test_keys_are_made_and_revoked_without_a_restart(keyring: Keyring, tmp_path: Path) -> None:
     with RunningGateway(base=tmp_path) as gateway:
         assert ask(gateway, "none") == 200
         ann = keyring.create("ann")
@@ -38,37 +64,238 @@ def test_keys_are_made_and_revoked_without_a_restart(tmp_path: Path) -> None:
         assert ask(gateway, bob) == 200
 
 
-def test_a_revoked_key_is_not_heard_on_a_connection_that_it_opened(tmp_path: Path) -> None:
-    keyring = Keyring(tmp_path)
-    headers = {"Authorization": f"Bearer {keyring.create('ann')}"}
-    keyring.create("bob")
-    with RunningGateway(base=tmp_path) as gateway, Socket(gateway.url, headers) as socket:
+def test_a_revoked_key_s_idle_connection_is_closed_within_a_second(
+    keyring: Keyring, tmp_path: Path
+) -> None:
+    ann, bob = (bearer(keyring.create(name)) for name in ("ann", "bob"))
+    with (
+        RunningGateway(base=tmp_path) as gateway,
+        Socket(gateway.url, ann) as socket,
+        Socket(gateway.url, bob) as other,
+    ):
         assert socket.turn("Hi")["type"] == "response.completed"
         keyring.revoke("ann")
-        time.sleep(1.1)
-        socket.create("Hi again")
         with pytest.raises(ConnectionClosed) as closed:
-            socket.read()
+            socket.read(timeout=1)
         assert closed.value.rcvd is not None
-        assert closed.value.rcvd.code == 1008
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "This key was revoked.")
+        assert other.turn("Hi")["type"] == "response.completed"
 
 
-def test_revoking_the_last_key_opens_the_door_to_nobody(tmp_path: Path) -> None:
-    keyring = Keyring(tmp_path)
+def test_the_first_key_ends_what_was_begun_without_one(keyring: Keyring, tmp_path: Path) -> None:
+    with RunningGateway(base=tmp_path) as gateway, Socket(gateway.url) as socket:
+        assert socket.turn("Hi")["type"] == "response.completed"
+        keyring.create("ann")
+        with pytest.raises(ConnectionClosed):
+            socket.read(timeout=1)
+
+
+def streamed(http: httpx.Client, path: str, **body: Any) -> list[dict[str, Any]]:
+    with http.stream("POST", path, json={"stream": True, **body}) as answer:
+        return list(sse(answer.iter_lines()))
+
+
+def failed(response: dict[str, Any]) -> bool:
+    return bool(response["status"] == "failed" and response["error"]["code"] == "invalid_api_key")
+
+
+Way = Callable[[httpx.Client], bool]
+WAYS: dict[str, Way] = {
+    "stream": lambda http: failed(streamed(http, RESPONSES, input="wait")[-1]["response"]),
+    "whole": lambda http: failed(http.post(RESPONSES, json={"input": "wait"}).json()),
+    "background": lambda http: failed(
+        streamed(http, RESPONSES, input="wait", background=True)[-1]["response"]
+    ),
+    "chat": lambda http: (
+        http.post(
+            "/v1/chat/completions", json={"messages": [{"role": "user", "content": "wait"}]}
+        ).json()["error"]["code"]
+        == "invalid_api_key"
+    ),
+}
+
+
+def test_revoking_a_key_ends_its_turns_and_no_others(keyring: Keyring, tmp_path: Path) -> None:
+    """Those on the engine, and the one that waits for it."""
+    ann, bob = keyring.create("ann"), keyring.create("bob")
+    config = configuration(engine={"slots": len(WAYS)})
+    replies = [Reply(when="wait", then=(Say("Well"), FOREVER))]
+    with (
+        RunningGateway(replies, config=config, base=tmp_path) as gateway,
+        client(gateway, ann) as http,
+        Socket(gateway.url, bearer(bob)) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.create("wait")
+        other.until("response.output_text.delta")
+        told = {name: pool.submit(way, http) for name, way in WAYS.items()}
+        eventually(lambda: gateway.engine.running() == len(WAYS))
+        metrics = gateway.gateway.metrics.running.labels("local-model")
+        eventually(lambda: metrics._value.get() == len(WAYS) + 1)
+        revoked = time.monotonic()
+        keyring.revoke("ann")
+        assert {name: each.result(5) for name, each in told.items()} == dict.fromkeys(WAYS, True)
+        assert time.monotonic() - revoked < 1
+        assert gateway.engine.running() == 1
+        gateway.engine.play([])
+        assert other.turn("Hi", stream_id="second")["type"] == "response.completed"
+
+
+def test_what_a_revoked_key_asks_on_the_way_in_is_refused(keyring: Keyring, tmp_path: Path) -> None:
+    """Its request was let in; the key is revoked before all of it is here."""
+    ann = keyring.create("ann")
+    body = json.dumps({"input": "Hi"}).encode()
+    with RunningGateway(base=tmp_path) as gateway, client(gateway, ann) as http:
+
+        def slowly() -> Any:
+            yield body[:5]
+            keyring.revoke("ann")
+            eventually(lambda: ask(gateway, ann) == 401)
+            yield body[5:]
+
+        answer = http.post(RESPONSES, content=slowly())
+        assert answer.status_code == 401
+        assert answer.json()["error"]["code"] == "invalid_api_key"
+        assert gateway.engine.running() == 0
+
+
+def test_who_gets_a_revoked_name_again_is_somebody_else(keyring: Keyring, tmp_path: Path) -> None:
+    with RunningGateway(base=tmp_path) as gateway:
+        old = keyring.create("bob")
+        eventually(lambda: ask(gateway, old) == 200)
+        with client(gateway, old) as http, Socket(gateway.url, bearer(old)) as socket:
+            kept = http.post(RESPONSES, json={"input": "The word is cobalt."}).json()
+            keyring.revoke("bob")
+            new = keyring.create("bob")
+            eventually(lambda: ask(gateway, new) == 200)
+            with pytest.raises(ConnectionClosed):
+                socket.read(timeout=1)
+            assert ask(gateway, old) == 401
+        with client(gateway, new) as http:
+            assert http.get(f"{RESPONSES}/{kept['id']}").status_code == 404
+            more = {"input": "Which word?", "previous_response_id": kept["id"]}
+            assert http.post(RESPONSES, json=more).status_code == 400
+
+
+# -- whose a key is -------------------------------------------------------------------------------
+
+
+def configured(name: str, key: str) -> KeyConfig:
+    return KeyConfig(name=name, sha256=hashlib.sha256(key.encode()).hexdigest())
+
+
+def test_revoking_the_last_key_opens_the_door_to_nobody(keyring: Keyring) -> None:
     key = keyring.create("ann")
     keyring.revoke("ann")
-    keys = Keys([], Keyring(tmp_path))
+    keys = Keys([], keyring)
     for header in (None, f"Bearer {key}"):
+        with pytest.raises(Unauthorized):
+            keys.owner_of(header)
+    assert not keys.knows(LOCAL)
+
+
+def test_without_any_key_everything_is_the_local_users() -> None:
+    keys = Keys([])
+    assert keys.owner_of(None) == LOCAL
+    assert keys.knows(LOCAL)
+
+
+def write(keyring: Keyring, *entries: dict[str, str]) -> None:
+    keyring.path.write_text(json.dumps({"version": 2, "keys": entries}))
+
+
+def entry(key: str, **changes: str) -> dict[str, str]:
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return {"id": key, "name": key, "sha256": digest, "created_at": "2026-01-02"} | changes
+
+
+@pytest.mark.parametrize(
+    "thief",
+    [
+        entry("theft", name="root"),
+        entry("theft", id="root"),
+        entry("theft", id=LOCAL),
+        entry("ours", id="theft", name="theft"),
+        entry("theft", id="ann"),
+        entry("theft", name="ann"),
+        entry("ann", id="theft", name="theft"),
+    ],
+    ids=[
+        "name of a configured key",
+        "id of a configured key",
+        "id of the local user",
+        "hash of a configured key",
+        "id of another key",
+        "name of another key",
+        "hash of another key",
+    ],
+)
+@pytest.mark.parametrize("later", [False, True], ids=["at the start", "while it runs"])
+def test_no_key_takes_the_place_of_another(
+    keyring: Keyring, thief: dict[str, str], later: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(keyring, entry("ann"), *([] if later else [thief]))
+    keys = Keys([configured("root", "ours")], keyring)
+    write(keyring, entry("ann"), thief)
+    assert keys.look() == {}
+    assert keys.owner_of("Bearer ours") == "root"
+    assert keys.owner_of("Bearer ann") == "ann"
+    assert not keys.knows("theft")
+    assert not keys.knows(LOCAL)
+    if thief["sha256"] == entry("theft")["sha256"]:
+        with pytest.raises(Unauthorized):
+            keys.owner_of("Bearer theft")
+    (warning,) = {record.message for record in caplog.records}
+    assert f"The key {thief['name']!r} of keys.json is not let in" in warning
+    write(keyring, thief)
+    assert keys.look() in ({"ann": "ann"}, {})  # a revocation in the same file is not held up
+
+
+def test_a_file_that_cannot_be_read_changes_nothing_and_is_named_once(
+    keyring: Keyring, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = keyring.create("ann")
+    (ann,) = keyring.entries()
+    keys = Keys([], keyring)
+    for spoil in (lambda: keyring.path.write_text("{"), keyring.path.unlink, keyring.path.mkdir):
+        caplog.clear()
+        spoil()
+        if spoil == keyring.path.unlink:
+            continue
+        for _ in range(3):
+            assert keys.look() == {}
+        assert keys.owner_of(f"Bearer {key}") == ann.id
+        (warning,) = (record.message for record in caplog.records)
+        assert "The keys known so far stay." in warning
+    keyring.path.rmdir()
+    assert keys.look() == {ann.id: "ann"}
+
+
+def test_a_key_is_found_however_many_there_are_and_by_its_bearer_only(keyring: Keyring) -> None:
+    write(keyring, *(entry(f"key-{number}") for number in range(1000)))
+    keys = Keys([], keyring)
+    assert keys.owner_of("Bearer key-999") == "key-999"
+    assert keys.owner_of("bearer  key-0 ") == "key-0"
+    for header in (
+        "Bearer",
+        "Bearer ",
+        "Basic key-0",
+        "key-0",
+        "Bearer key-0 key-1",
+        "Bearer \xff",
+    ):
         with pytest.raises(Unauthorized):
             keys.owner_of(header)
 
 
-def test_without_any_key_everything_is_the_local_users() -> None:
-    assert Keys([]).owner_of(None) == LOCAL
+def test_a_gateway_that_others_can_reach_has_keys_whatever_its_file_said(tmp_path: Path) -> None:
+    config = configuration(server={"host": "0.0.0.0", "port": 0})
+    with pytest.raises(ConfigError, match="vivace keys create"):
+        Gateway(config, tmp_path)
+    Keyring(tmp_path).create("ann")
+    Gateway(config, tmp_path)
 
 
-def test_a_file_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
-    key = Keyring(tmp_path).create("ann")
-    keys = Keys([], Keyring(tmp_path))
-    (tmp_path / "keys.json").write_text("{")
-    assert keys.owner_of(f"Bearer {key}") == "ann"
+@pytest.fixture(autouse=True)
+def _all_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "vivace.keys")

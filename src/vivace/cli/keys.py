@@ -8,6 +8,7 @@ import click
 
 from vivace.cli import options
 from vivace.cli.output import say
+from vivace.config import keys_in
 from vivace.errors import ConfigError
 from vivace.keyring import Keyring
 
@@ -32,6 +33,10 @@ def _keyring(path: Path) -> Keyring:
     return Keyring(path.resolve().parent)
 
 
+def _is_configured(name: str, path: Path) -> bool:
+    return any(key.name == name for key in keys_in(path))
+
+
 @keys.command()
 @click.argument("name")
 @options.config
@@ -41,6 +46,8 @@ def create(name: str, path: Path) -> None:
     NAME says whose it is. The key alone goes to standard output.
     """
     keyring = _keyring(path)
+    if _is_configured(name, path):
+        raise ConfigError(f"There is a key {name!r} already, in {path}. Take another name.")
     say(keyring.create(name))
     say(
         f"\nThis is the key of {name!r}. It is not shown again: only its hash is kept, in "
@@ -69,6 +76,14 @@ def list_keys(path: Path) -> None:
 @click.argument("name")
 @options.config
 def revoke(name: str, path: Path) -> None:
-    """Take a key back; it opens nothing from now on."""
-    _keyring(path).revoke(name)
+    """Take a key back.
+
+    Within a second a running server refuses it, and ends its answers and connections.
+    """
+    keyring = _keyring(path)
+    if _is_configured(name, path) and name not in (entry.name for entry in keyring.entries()):
+        raise ConfigError(
+            f"The key {name!r} stands in {path}. Take it out there, and restart the server."
+        )
+    keyring.revoke(name)
     say(f"The key of {name!r} is revoked.")

@@ -20,9 +20,10 @@ from vivace.cli.output import say
 from vivace.cli.top import top
 from vivace.cli.undo import undo
 from vivace.cli.up import up
-from vivace.config import load
-from vivace.errors import VivaceError
+from vivace.config import Config, load
+from vivace.errors import ConfigError, VivaceError
 from vivace.gateway.app import serve as run_server
+from vivace.keyring import Keyring, admitted
 
 __all__ = ["main"]
 
@@ -78,12 +79,23 @@ def check_config(path: Path) -> None:
     """Say whether the configuration file is right, and what it means."""
     loaded = load(path)
     server = loaded.server
+    admitted_keys = _keys(loaded, path)
     say(f"{path} is right.")
     say(f"  listens on  http://{server.host}:{server.port}/v1")
-    say(f"  keys        {len(loaded.keys) or 'none (this machine only)'}")
+    say(f"  keys        {admitted_keys}")
     say(f"  store       {loaded.store.path}, up to {loaded.store.max_megabytes} MB")
     for engine in loaded.engines:
         say(f"  model       {engine.model} by {engine.name}, context {engine.context}")
+
+
+def _keys(config: Config, path: Path) -> str:
+    keyring = Keyring(path.resolve().parent)
+    keys, problems = admitted(config.keys, keyring.entries())
+    if problems:
+        raise ConfigError("\n".join(problems))
+    if not keys and keyring.path.exists():
+        return "none, so nobody may come in; to make one: vivace keys create NAME"
+    return str(len(keys) or "none (this machine only)")
 
 
 def main() -> None:

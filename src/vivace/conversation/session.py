@@ -36,7 +36,7 @@ from vivace.protocol.requests import ClientEvent, CreateResponse, Interrupt, Ste
 __all__ = ["Decision", "Fetch", "Limits", "Say", "Session", "Start", "Stop", "StopHow", "Ticket"]
 
 _LANE = re.compile(r"[A-Za-z0-9_.\-]{1,256}")
-StopHow = Literal["interrupt", "cancel", "disconnect", "steer"]
+StopHow = Literal["interrupt", "cancel", "disconnect", "revoke", "steer"]
 
 
 class Limits(Struct, frozen=True):
@@ -341,8 +341,22 @@ class Session:
         """The connection is gone: end what runs, drop what waits."""
         self._closed = True
         self._waiting.clear()
-        running = [lane.active for lane in self._lanes.values() if lane.active is not None]
-        return [Stop(ticket, "disconnect") for ticket in running if ticket.running]
+        return [Stop(ticket, "disconnect") for ticket in self._active() if ticket.running]
+
+    def revoke(self, error: RequestError) -> list[Decision]:
+        """The client may not go on: the same, but whoever still listens learns why."""
+        decisions: list[Decision] = []
+        for ticket in self._waiting:
+            decisions += self._tell(ticket, error)
+        for ticket in self._active():
+            stop = [Stop(ticket, "revoke")]
+            decisions += stop if ticket.running else self._turn_away(ticket, error)
+        self._closed = True
+        self._waiting.clear()
+        return decisions
+
+    def _active(self) -> list[Ticket]:
+        return [lane.active for lane in self._lanes.values() if lane.active is not None]
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -360,6 +374,10 @@ class Session:
     def _turn_away(self, ticket: Ticket, error: RequestError) -> list[Decision]:
         self._forget_parent(ticket)
         self._free(ticket)
+        return self._tell(ticket, error)
+
+    def _tell(self, ticket: Ticket, error: RequestError) -> list[Decision]:
+        """Why a turn will not be; its steers come back with their words."""
         said: list[Decision] = []
         if not ticket.line:  # nobody asked for a successor but by its steers
             said.append(Say(error_frame(error, ticket.lane)))

@@ -33,6 +33,7 @@ from vivace.config import (
     OpenAIConfig,
     TierConfig,
     VllmConfig,
+    check_reach,
     check_remote,
     is_loopback,
 )
@@ -75,6 +76,7 @@ Ready = Callable[[], Coroutine[Any, Any, None]]
 
 _MEGABYTE = 1_000_000
 _PRUNE_EVERY = 600.0
+_LOOK_AT_KEYS = 0.5
 
 
 def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> Engine:
@@ -186,16 +188,17 @@ class Gateway:
                 max_bytes=config.store.max_megabytes * _MEGABYTE,
             )
         )
+        self.keys = Keys(config.keys, Keyring(base))
+        check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
         self.runner = Runner(
             Planner(self.catalogue, self.dispatch),
             self.archive,
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
+            self.keys.knows,
         )
-        self.keys = Keys(config.keys, Keyring(base))
         self.door = WebSocketDoor(
             self.runner,
-            self.keys.knows,
             max_connections=limits.connections,
             max_seconds=limits.connection_minutes * 60,
             slow_reader_seconds=limits.slow_reader_seconds,
@@ -232,6 +235,7 @@ class Gateway:
         started: list[Engine] = []
         self.supervisor.watch("slow-readers", self.door.watch)
         self.supervisor.watch("pruning", self._prune)
+        self.supervisor.watch("keys", self._watch_keys)
         # What exists now lives as long as the process; a collector that never looks at it again
         # has less to do in the middle of somebody's answer.
         gc.collect()
@@ -246,6 +250,15 @@ class Gateway:
             for engine in started:
                 await engine.stop()
             await self.archive.close()
+
+    async def _watch_keys(self) -> None:
+        """A revoked key ends within a second all that it began, without a restart."""
+        while True:
+            await asyncio.sleep(_LOOK_AT_KEYS)
+            for owner, name in self.keys.look().items():
+                log.info("the key %r was revoked; what it began ends", name)
+                self.door.revoke(owner)
+                self.runner.revoke(owner)
 
     async def _prune(self) -> None:
         while True:

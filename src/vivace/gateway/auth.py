@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import logging
-import time
 from collections.abc import Iterable
 
-from vivace.config import KeyConfig
+from vivace.config import LOCAL, KeyConfig
 from vivace.errors import ConfigError, Forbidden, Unauthorized
-from vivace.keyring import Keyring
+from vivace.keyring import Keyring, admitted
 
-__all__ = ["LOCAL", "Keys", "check_origin"]
+__all__ = ["Keys", "check_origin"]
 
 log = logging.getLogger("vivace.keys")
-
-_LOOK_AGAIN = 1.0
-
-LOCAL = "local"
-"""The owner of everything on a server without keys."""
 
 
 class Keys:
@@ -29,48 +22,55 @@ class Keys:
         self._configured = tuple(keys)
         self._keyring = keyring
         self._owners: dict[str, str] = {}
-        self._looked = -_LOOK_AGAIN
-        self._needed = False
+        """Of the hash of each key."""
+        self._names: dict[str, str] = {}
+        """Of each owner that may speak."""
+        self._complaint = ""
+        self.needed = False
         """Once there was a key, nobody comes in without one, even when the last is revoked."""
         self._read()
 
     def _read(self) -> None:
         made = self._keyring.entries() if self._keyring is not None else []
-        self._owners = {key.sha256: key.name for key in (*self._configured, *made)}
-        self._needed = self._needed or bool(self._owners) or self._has_file()
+        keys, problems = admitted(self._configured, made)
+        for problem in problems:
+            log.warning("%s", problem)
+        self.needed = self.needed or bool(keys) or self._has_file()
+        self._owners = {key.sha256: key.owner for key in keys}
+        self._names = {key.owner: key.name for key in keys} if self.needed else {LOCAL: LOCAL}
 
     def _has_file(self) -> bool:
         return self._keyring is not None and self._keyring.path.exists()
 
-    def _look(self) -> None:
-        """A revoked key is refused within a second, without a restart."""
-        if self._keyring is None or time.monotonic() - self._looked < _LOOK_AGAIN:
-            return
-        self._looked = time.monotonic()
+    def look(self) -> dict[str, str]:
+        """Take up a change of the file; returns who may not speak any more, with their names."""
+        before = self._names
         try:
-            if self._keyring.changed():
+            if self._keyring is not None and self._keyring.changed():
                 self._read()
+            self._complaint = ""
         except ConfigError as error:  # the keys we know stay until it is put right
-            log.warning("%s", error)
+            if str(error) != self._complaint:
+                log.warning("%s The keys known so far stay.", error)
+            self._complaint = str(error)
+        return {owner: name for owner, name in before.items() if owner not in self._names}
 
     def knows(self, owner: str) -> bool:
         """Whether an owner that came in may still speak."""
-        self._look()
-        return not self._needed or owner in self._owners.values()
+        return owner in self._names
 
     def owner_of(self, authorization: str | None) -> str:
-        """The name of the key in an Authorization header; refuses an unknown one."""
-        self._look()
-        if not self._needed:
+        """Whose the key in an Authorization header is; refuses an unknown one."""
+        if not self.needed:
             return LOCAL
         scheme, _, key = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not key:
             raise Unauthorized("Send your key in the header 'Authorization: Bearer KEY'.")
-        given = hashlib.sha256(key.strip().encode()).hexdigest()
-        for digest, owner in self._owners.items():
-            if hmac.compare_digest(digest, given):
-                return owner
-        raise Unauthorized("This key is not known here; ask whoever runs this server.")
+        # Found by its hash, of which nobody can choose the bytes: the time it takes tells nothing.
+        owner = self._owners.get(hashlib.sha256(key.strip().encode()).hexdigest())
+        if owner is None:
+            raise Unauthorized("This key is not known here; ask whoever runs this server.")
+        return owner
 
 
 def check_origin(origin: str | None, allowed: Iterable[str]) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from vivace.config import LOCAL
 from vivace.errors import NotFound, RequestError
-from vivace.gateway.auth import LOCAL, Keys, check_origin
+from vivace.gateway.auth import Keys, check_origin
 from vivace.gateway.ids import new_id
 from vivace.protocol.codec import encode, error_payload, retry_headers
 

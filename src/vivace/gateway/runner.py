@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -34,7 +34,7 @@ from vivace.conversation.session import (
 )
 from vivace.conversation.turn import Turn, open_response
 from vivace.engines.base import Engine, Work
-from vivace.errors import EngineError, RequestError, StoreError, Unavailable
+from vivace.errors import EngineError, RequestError, StoreError, Unauthorized, Unavailable
 from vivace.gateway.archive import Archive, is_whole
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.metrics import Metrics
@@ -52,6 +52,8 @@ from vivace.scheduling.scheduler import Outcome, Waiting
 __all__ = ["Connection", "Outlet", "Runner", "Told"]
 
 log = logging.getLogger("vivace.turns")
+
+_REVOKED = "This key was revoked; ask whoever runs this server."
 
 
 class Outlet(Protocol):
@@ -72,11 +74,14 @@ class Runner:
         archive: Archive,
         metrics: Metrics,
         limits: Limits,
+        knows: Callable[[str], bool],
     ) -> None:
+        """``knows``: whether an owner that came in may still speak."""
         self.planner = planner
         self.archive = archive
         self.metrics = metrics
         self.limits = limits
+        self.knows = knows
         self.draining = False
         self._running: dict[str, _Run] = {}
         self._connections: WeakSet[Connection] = WeakSet()
@@ -126,6 +131,12 @@ class Runner:
         self.metrics.running.labels(run.model).dec()
         if not self._running:
             self._calm.set()
+
+    def revoke(self, owner: str) -> None:
+        """End everything of an owner that may not speak any more; nothing is waited for."""
+        for connection in list(self._connections):
+            if connection.owner == owner:
+                connection.revoke()
 
     async def drain(self, seconds: float) -> None:
         """Take no new turns; let running ones finish, and stop those that do not in time."""
@@ -183,6 +194,17 @@ class _Run:
         self.connection.withdraw(self.ticket)
         self.stop(Stop(self.ticket, "cancel"))
 
+    def last_events(self) -> list[Event]:
+        """How the turn ends, by what it was stopped for."""
+        match self.stopping:
+            case "interrupt":
+                return [*self.turn.interrupt(now())]
+            case "steer":
+                return [*self.turn.steer(now())]
+            case "revoke":
+                return [*self.turn.fail("invalid_api_key", _REVOKED, now())]
+        return [*self.turn.cancel(now())]
+
 
 class Connection:
     """One client: its session, and the tasks that carry out the session's decisions."""
@@ -208,6 +230,8 @@ class Connection:
     async def receive(self, event: ClientEvent) -> None:
         if self._runner.draining and isinstance(event, CreateResponse):
             raise Unavailable("This server is shutting down; connect again.", retry_after=1)
+        if not self._runner.knows(self.owner):  # since it came in
+            raise Unauthorized(_REVOKED)
         await self._act(self._session.receive(event))
 
     async def told(self, event: Steer | Interrupt) -> Event | None:
@@ -235,6 +259,10 @@ class Connection:
         """The client is gone."""
         await self._act(self._session.close())
         await self.finished()
+
+    def revoke(self) -> None:
+        """Its key was taken back: what runs or waits ends now."""
+        self._spawn(self._act(self._session.revoke(Unauthorized(_REVOKED))))
 
     # -- decisions --------------------------------------------------------------------------------
 
@@ -327,8 +355,7 @@ class Connection:
             if run.stopping is None:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
-            end = {"interrupt": run.turn.interrupt, "steer": run.turn.steer}
-            last = [*meter.unsent, *end.get(run.stopping, run.turn.cancel)(now())]
+            last = [*meter.unsent, *run.last_events()]
         last = [*run.receipts, *last]
         tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
         self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))

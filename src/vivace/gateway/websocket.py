@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 
 from starlette.types import Receive, Scope, Send
 
-from vivace.errors import InvalidRequest, RequestError
+from vivace.errors import InvalidRequest, RequestError, Unauthorized
 from vivace.gateway.runner import Runner
 from vivace.gateway.transport import ABORT
 from vivace.protocol.codec import decode_client_event, encode, error_frame, lane_of
@@ -26,6 +25,8 @@ log = logging.getLogger("vivace.websocket")
 _GOING_AWAY = 1001
 _POLICY = 1008
 _TRY_LATER = 1013
+_GOODBYE_SECONDS = 0.3
+_REVOKED = "This key was revoked."
 
 
 class _Outlet:
@@ -53,6 +54,7 @@ class _Socket:
     def __init__(self, scope: Scope, send: Send) -> None:
         self.outlet = _Outlet(send)
         self.opened = time.monotonic()
+        self.owner: str = scope["state"]["owner"]
         self._send = send
         self._abort = scope["extensions"][ABORT]
 
@@ -60,6 +62,13 @@ class _Socket:
         if not self.outlet.gone:
             self.outlet.gone = True
             await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def dismiss(self, code: int, reason: str) -> None:
+        """Close it even if it does not listen."""
+        try:
+            await asyncio.wait_for(self.close(code, reason), _GOODBYE_SECONDS)
+        except (TimeoutError, OSError):
+            self.abandon()
 
     def abandon(self) -> None:
         """For a client that takes nothing, not even a close frame."""
@@ -73,18 +82,17 @@ class WebSocketDoor:
     def __init__(
         self,
         runner: Runner,
-        knows: Callable[[str], bool],
         *,
         max_connections: int,
         max_seconds: float,
         slow_reader_seconds: float,
     ) -> None:
         self._runner = runner
-        self._knows = knows
         self._max_connections = max_connections
         self._max_seconds = max_seconds
         self._slow_reader_seconds = slow_reader_seconds
         self._sockets: set[_Socket] = set()
+        self._goodbyes: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
@@ -93,6 +101,9 @@ class WebSocketDoor:
         socket = _Socket(scope, send)
         if len(self._sockets) >= self._max_connections or self._runner.draining:
             await socket.close(_TRY_LATER, "This server takes no more connections now.")
+            return
+        if not self._runner.knows(socket.owner):  # since it came in
+            await socket.close(_POLICY, _REVOKED)
             return
         self._sockets.add(socket)
         self._runner.metrics.connections.inc()
@@ -103,22 +114,21 @@ class WebSocketDoor:
             self._runner.metrics.connections.dec()
 
     async def _serve(self, scope: Scope, receive: Receive, socket: _Socket) -> None:
-        state = scope["state"]
-        request_id = state["request_id"]
-        connection = self._runner.connect(socket.outlet, state["owner"], request_id, once=False)
+        request_id = scope["state"]["request_id"]
+        connection = self._runner.connect(socket.outlet, socket.owner, request_id, once=False)
         try:
             while True:
                 message = await receive()
                 if message["type"] == "websocket.disconnect":
-                    return
-                if not self._knows(state["owner"]):
-                    await socket.close(_POLICY, "This key was revoked.")
                     return
                 data = message.get("text") or message.get("bytes") or b""
                 try:
                     if time.monotonic() - socket.opened > self._max_seconds:
                         raise _too_old(self._max_seconds)
                     await connection.receive(decode_client_event(data))
+                except Unauthorized:
+                    await socket.close(_POLICY, _REVOKED)
+                    return
                 except RequestError as error:
                     self._runner.metrics.refused.labels(error.code or "unknown").inc()
                     frame = error_frame(error, lane_of(data), request_id)
@@ -137,6 +147,14 @@ class WebSocketDoor:
                 if since is not None and since < longest:
                     log.info("closed a client that took nothing for too long")
                     socket.abandon()
+
+    def revoke(self, owner: str) -> None:
+        """Close the connections of an owner that may not speak any more; does not wait for it."""
+        for socket in self._sockets:
+            if socket.owner == owner:
+                task = asyncio.create_task(socket.dismiss(_POLICY, _REVOKED))
+                self._goodbyes.add(task)
+                task.add_done_callback(self._goodbyes.discard)
 
     async def close(self) -> None:
         """Say goodbye to everyone; the server is about to end."""

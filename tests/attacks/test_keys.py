@@ -1,0 +1,116 @@
+"""A key that is taken back is worth nothing from then on, whatever it holds open."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.attacks.conftest import Serving
+from tests.support.http import RESPONSES, sse
+from tests.support.process import Serve
+from tests.support.socket import Socket
+from tests.support.waiting import eventually
+from vivace.keyring import Keyring
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def follow(http: httpx.Client, **body: Any) -> tuple[dict[str, Any], float]:
+    """The last event of a stream, and when it came."""
+    with http.stream("POST", RESPONSES, json={"stream": True, **body}) as answer:
+        *_, last = sse(answer.iter_lines())
+    return last, time.monotonic()
+
+
+def read_on(socket: Socket) -> tuple[int, float]:
+    """The code it is closed with, and when."""
+    with pytest.raises(ConnectionClosed) as closed:
+        socket.until("never")
+    assert closed.value.rcvd is not None
+    return closed.value.rcvd.code, time.monotonic()
+
+
+def in_use(server: Serve) -> float:
+    return server.metric("vivace_engine_running", "alice")
+
+
+def test_all_that_a_key_holds_ends_within_a_second_of_its_revocation(serve: Serving) -> None:
+    server = serve(owners=["alice"], engine={"slots": 3})
+    keyring = Keyring(server.folder)
+    headers = bearer(keyring.create("mallory"))
+    keyring.create("carol")
+    with ExitStack() as open_, ThreadPoolExecutor() as pool:
+        http = open_.enter_context(server.http(headers=headers))
+        eventually(lambda: http.get("/v1/models").status_code == 200)
+        idle, busy, unread = (Socket(server.url, headers, receive_buffer=4096) for _ in range(3))
+        open_.callback(unread.vanish)
+        unread.create("endless")
+        busy.create("endless")
+        streams = [pool.submit(follow, http, input="endless")]
+        eventually(lambda: in_use(server) == 3)
+        streams.append(pool.submit(follow, http, input="endless", background=True))  # it must wait
+        eventually(lambda: server.metric("vivace_queue_length", "alice") == 1)
+        sockets = [pool.submit(read_on, socket) for socket in (idle, busy)]
+
+        keyring.revoke("mallory")
+        revoked = time.monotonic()
+        for stream in streams:
+            last, at = stream.result(5)
+            assert last["response"]["error"]["code"] == "invalid_api_key"
+            assert at - revoked < 1
+        for each in sockets:
+            code, at = each.result(5)
+            assert code == 1008
+            assert at - revoked < 1
+        eventually(lambda: in_use(server) == 0, seconds=1)
+        assert http.get("/v1/models").status_code == 401
+    with server.http("alice") as alice:
+        assert alice.post(RESPONSES, json={"input": "hi"}).json()["status"] == "completed"
+    assert "viv_" not in server.log
+
+
+def test_a_thief_with_an_open_socket_is_out_when_the_key_is_made_anew(serve: Serving) -> None:
+    server = serve(owners=["alice"])
+    keyring = Keyring(server.folder)
+    stolen = bearer(keyring.create("bob"))
+    with server.http(headers=stolen) as http:
+        eventually(lambda: http.get("/v1/models").status_code == 200)
+        old = http.post(RESPONSES, json={"input": "old"}).json()["id"]
+        thief = Socket(server.url, stolen)
+    keyring.revoke("bob")
+    with server.http(headers=bearer(keyring.create("bob"))) as bob:
+        eventually(lambda: bob.get("/v1/models").status_code == 200)
+        assert read_on(thief)[0] == 1008
+        assert bob.get(f"{RESPONSES}/{old}").status_code == 404
+        with pytest.raises(ConnectionClosed):
+            thief.turn("Go on.")
+
+
+def test_a_broken_file_of_keys_ends_nothing_and_lets_nobody_in(serve: Serving) -> None:
+    server = serve(owners=["alice"])
+    keyring = Keyring(server.folder)
+    headers = bearer(keyring.create("bob"))
+    with server.http(headers=headers) as http:
+        eventually(lambda: http.get("/v1/models").status_code == 200)
+        with Socket(server.url, headers) as socket:
+            socket.create("stall")
+            socket.until("response.output_text.delta")
+            right = keyring.path.read_bytes()
+            keyring.path.write_bytes(right[: len(right) // 2])
+            eventually(lambda: "is not a file of keys" in server.log)
+            assert http.get("/v1/models").status_code == 200
+            assert server.http(headers=bearer("viv_none")).get("/v1/models").status_code == 401
+            keyring.path.write_bytes(right)
+            socket.create("hi", stream_id="second")
+            assert socket.until_end()[-1]["type"] == "response.completed"
+            keyring.path.unlink()
+            assert read_on(socket)[0] == 1008
+        assert http.get("/v1/models").status_code == 401
