@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,13 +155,15 @@ _FORMAT = (
 )
 
 
-@pytest.mark.parametrize("depth", [900, 950, 975, 985, 990, 995, 1000])
+@pytest.mark.parametrize("mode", [{}, {"stream": True}, {"background": True}], ids=str)
 @pytest.mark.parametrize("form", [_TOOL, _FORMAT], ids=["tool", "format"])
 def test_what_can_be_read_can_be_echoed_however_deep(
-    plain: httpx.Client, form: str, depth: int
+    plain: httpx.Client, form: str, mode: dict[str, bool]
 ) -> None:
-    answer = plain.post(RESPONSES, content=form % ("[" * depth + "]" * depth))
-    assert answer.status_code in (200, 400)
+    for depth, status in ((90, 200), (150, 400), (900, 400), *((n, 400) for n in range(960, 975))):
+        body = form % ("[" * depth + "]" * depth)
+        answer = plain.post(RESPONSES, content=json.dumps(mode)[:-1] + ", " * bool(mode) + body[1:])
+        assert answer.status_code == status, depth
 
 
 @pytest.mark.parametrize("stream", [False, True])

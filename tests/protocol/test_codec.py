@@ -22,6 +22,7 @@ from vivace.protocol.codec import (
     decode_compact,
     decode_create,
     decode_items,
+    decode_steer_input,
     encode,
     error_frame,
     error_payload,
@@ -213,17 +214,92 @@ def test_any_value_at_any_place_is_taken_or_refused_politely(
     answers(decode, json.dumps(with_value(request, path, data.draw(json_values))).encode())
 
 
+_FUNCTION = '[{"type":"function","name":"f","parameters":%s}]'
+_PARTS = '[{"type":"output_text","text":"x","annotations":[%s]}]'
+_SCHEMA = '{"name":"n","schema":%s}'
+_SHAPELESS: tuple[tuple[Decode, str], ...] = (
+    (decode_create, f'{{"tools":{_FUNCTION}}}'),
+    (decode_create, f'{{"tools":[{{"type":"namespace","name":"n","tools":{_FUNCTION}}}]}}'),
+    (decode_create, '{"tools":[{"type":"web_search","x":%s}]}'),
+    (decode_create, f'{{"input":[{{"type":"additional_tools","tools":{_FUNCTION}}}]}}'),
+    (decode_create, f'{{"input":[{{"role":"assistant","content":{_PARTS}}}]}}'),
+    (decode_create, f'{{"prediction":{{"content":{_PARTS.replace("annotations", "logprobs")}}}}}'),
+    (decode_create, f'{{"prediction":{{"content":{_PARTS}}}}}'),
+    (decode_create, '{"text":{"format":{"type":"json_schema","name":"n","schema":%s}}}'),
+    (decode_compact, f'{{"model":"m","input":[{{"role":"assistant","content":{_PARTS}}}]}}'),
+    (decode_client_event, f'{{"type":"response.create","tools":{_FUNCTION}}}'),
+    (decode_chat, f'{{"messages":[],"prediction":{{"content":{_PARTS}}}}}'),
+    (
+        decode_chat,
+        '{"messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":%s}}]}',
+    ),
+    (
+        decode_chat,
+        f'{{"messages":[],"response_format":{{"type":"json_schema","json_schema":{_SCHEMA}}}}}',
+    ),
+)
+"""Every place where a client's own shape is kept."""
+
+_kept = st.sampled_from(_SHAPELESS)
+
+
+def nested(levels: int, arrays: bool) -> str:
+    """An object of that many levels, of objects or of arrays."""
+    opened, closed = ("[", "]") if arrays else ('{"a":', "}")
+    return '{"a":' + opened * (levels - 1) + "1" + closed * (levels - 1) + "}"
+
+
+@many
+@given(door=_kept, levels=st.integers(1, 1200), arrays=st.booleans())
+@example(door=_SHAPELESS[7], levels=968, arrays=False)
+def test_what_is_kept_is_nested_at_most_a_hundred_levels(
+    door: tuple[Decode, str], levels: int, arrays: bool
+) -> None:
+    decode, form = door
+    data = (form % nested(levels, arrays)).encode()
+    if levels < 99:
+        decode(data)
+    elif levels > 101:
+        with pytest.raises(InvalidRequest, match="nested") as refused:
+            decode(data)
+        assert refused.value.param or levels > 900  # where the reader itself runs out of stack
+
+
 @pytest.mark.parametrize("levels", [10, 900, 985, 990, 995, 1000, 5000, 100_000])
 def test_deep_nesting_is_taken_or_refused_but_never_breaks(levels: int) -> None:
     deep = b"[" * levels + b"]" * levels
-    for place in (
-        b'{"tools":[{"type":"function","name":"f","parameters":{"x":%b}}]}',
-        b'{"tools":[{"type":"web_search","x":%b}]}',
-        b'{"tool_choice":%b}',
-        b'{"input":[%b]}',
-        b'{"unknown":%b}',
-    ):
+    for place in (b'{"tool_choice":%b}', b'{"input":[%b]}', b'{"unknown":%b}'):
         answers(decode_create, place % deep)
+
+
+def test_a_steer_can_be_handed_back_however_deep_it_is() -> None:
+    deep = b'{"type":"response.steer","previous_response_id":"r","input":%b}'
+    steer = decode_client_event(deep % nested(900, arrays=False).encode())
+    assert isinstance(steer, Steer)
+    with pytest.raises(InvalidRequest):
+        decode_steer_input(steer.input)
+    assert encode(steer)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "param"),
+    [
+        ({f"k{n}": "v" for n in range(17)}, "metadata"),
+        ({"k" * 65: "v"}, "metadata"),
+        ({"k": "v" * 513}, "metadata[...]"),
+        ({"k": 1}, "metadata[...]"),
+    ],
+)
+def test_metadata_is_bounded_as_openai_documents_it(metadata: dict[str, Any], param: str) -> None:
+    for decode, body in ((decode_create, {}), (decode_chat, {"messages": []})):
+        with pytest.raises(InvalidRequest) as refused:
+            decode(json.dumps({**body, "metadata": metadata}).encode())
+        assert refused.value.param == param
+
+
+def test_as_much_metadata_as_openai_allows_is_taken() -> None:
+    metadata = {f"{n:064}": "v" * 512 for n in range(16)}
+    assert decode_create(json.dumps({"metadata": metadata}).encode()).body.metadata == metadata
 
 
 def test_what_is_echoed_is_valid_json_although_nobody_read_it() -> None:

@@ -45,6 +45,7 @@ from vivace.protocol.items import (
     Reasoning,
     Role,
     ToolCall,
+    check_depth,
     text_of,
 )
 from vivace.protocol.requests import (
@@ -54,6 +55,7 @@ from vivace.protocol.requests import (
     Fill,
     JsonObjectFormat,
     JsonSchemaFormat,
+    Metadata,
     NamedTool,
     OtherFile,
     Penalty,
@@ -123,6 +125,10 @@ class _FunctionDeclaration(Struct, frozen=True):
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
+    def __post_init__(self) -> None:
+        if self.parameters:
+            check_depth(self.parameters, "parameters")
+
 
 class _GrammarBody(Struct, frozen=True):
     syntax: Literal["lark", "regex"]
@@ -161,6 +167,10 @@ class _Schema(Struct, frozen=True, kw_only=True):
     description: str | None = None
     schema: dict[str, Any] | None = None
     strict: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.schema:
+            check_depth(self.schema, "schema")
 
 
 class _ResponseFormat(Struct, frozen=True, kw_only=True):
@@ -204,7 +214,7 @@ class ChatRequest(_Shared, frozen=True, kw_only=True):
     max_completion_tokens: Count | None = None
     reasoning_effort: str | None = None
     prediction: Prediction | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Metadata | None = None
 
     def explain(self, error: RequestError) -> RequestError:
         """An error about the request we made of this one, in the words of this one."""

@@ -33,6 +33,7 @@ from vivace.protocol.items import (
     Reasoning,
     Role,
     Tool,
+    check_depth,
     text_of,
 )
 from vivace.protocol.requests import (
@@ -85,7 +86,7 @@ def sse(name: str, data: bytes) -> bytes:
 
 # -- reading --------------------------------------------------------------------------------------
 
-_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
+_PATH = re.compile(r" - at `(?:key` in `)?\$\.?(?P<path>[^`]*)`$")
 
 
 def decode(decoder: msgspec.json.Decoder[T], data: bytes | str | Raw, where: str = "") -> T:
@@ -152,7 +153,7 @@ _interrupt: msgspec.json.Decoder[Interrupt] = msgspec.json.Decoder(Interrupt)
 _steer: msgspec.json.Decoder[Steer] = msgspec.json.Decoder(Steer)
 _steer_body: msgspec.json.Decoder[SteerBody] = msgspec.json.Decoder(SteerBody)
 _steer_input: msgspec.json.Decoder[str | list[Raw]] = msgspec.json.Decoder(str | list[Raw])
-_tool_choice: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_any: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 _ITEMS: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(kind)
@@ -243,6 +244,16 @@ def _decode_tools(raw: Iterable[Raw], where: str) -> Iterable[Tool]:
         decoder = _TOOLS.get(decode(_head, each, here).type or "")
         if decoder is not None:
             yield decode(decoder, each, here)
+        else:
+            _check_unread(each, here)
+
+
+def _check_unread(raw: Raw, where: str) -> None:
+    """What is echoed as it came is bounded like what is read: others will read it."""
+    try:
+        check_depth(decode(_any, raw, where), "it")
+    except ValueError as error:
+        raise InvalidRequest(f"Invalid value for '{where}': {error}.", param=where) from None
 
 
 def decode_toolbox(raw: Sequence[Raw] | None, where: str = "tools") -> Toolbox:
@@ -258,7 +269,7 @@ def decode_toolbox(raw: Sequence[Raw] | None, where: str = "tools") -> Toolbox:
 
 
 def decode_tool_choice(raw: Raw) -> ToolChoice:
-    value = decode(_tool_choice, raw)
+    value = decode(_any, raw)
     if value is None:
         return "auto"
     try:

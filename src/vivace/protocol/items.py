@@ -43,6 +43,7 @@ __all__ = [
     "ToolCall",
     "ToolOutput",
     "admit",
+    "check_depth",
     "text_of",
 ]
 
@@ -51,6 +52,27 @@ NewId = Callable[[str], str]
 
 Role = Literal["user", "assistant", "system", "developer"]
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
+
+_DEPTH = 100
+
+
+def check_depth(value: object, name: str) -> None:
+    """Refuse JSON of a client's own shape that nests deeper than anybody needs.
+
+    Typed values have the depth of their type. What may have any shape is bounded where it is
+    read, so that whoever walks it or writes it again, one level deeper, cannot run out of stack.
+    """
+    level = [value]
+    for _ in range(_DEPTH + 1):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each)  # type: ignore[attr-defined]
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise ValueError(f"'{name}' is nested more than {_DEPTH} levels deep")
 
 
 # -- parts of a message ---------------------------------------------------------------------------
@@ -64,6 +86,12 @@ class OutputText(Struct, frozen=True, tag="output_text"):
     text: str
     annotations: list[Any] = []
     logprobs: list[Any] = []
+
+    def __post_init__(self) -> None:
+        if self.annotations:
+            check_depth(self.annotations, "annotations")
+        if self.logprobs:
+            check_depth(self.logprobs, "logprobs")
 
 
 class Refusal(Struct, frozen=True, tag="refusal"):
@@ -124,6 +152,10 @@ class FunctionTool(Struct, frozen=True, tag="function"):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.parameters:
+            check_depth(self.parameters, "parameters")
 
 
 class Grammar(Struct, frozen=True):

@@ -7,7 +7,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
-from vivace.protocol.items import CustomTool, FunctionTool, Item, NamespaceTool, Part, Tool
+from vivace.protocol.items import (
+    CustomTool,
+    FunctionTool,
+    Item,
+    NamespaceTool,
+    Part,
+    Tool,
+    check_depth,
+)
 
 __all__ = [
     "AllowedTools",
@@ -20,6 +28,7 @@ __all__ = [
     "Interrupt",
     "JsonObjectFormat",
     "JsonSchemaFormat",
+    "Metadata",
     "NamedTool",
     "OtherFile",
     "PlainFormat",
@@ -38,6 +47,11 @@ Probability = Annotated[float, Meta(ge=0, le=1)]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1)]
+Metadata = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]],
+    Meta(max_length=16),
+]
+"""A client's own notes, echoed in every event that carries the response; bounded as OpenAI's."""
 
 
 class PlainFormat(Struct, frozen=True, tag="text"):
@@ -53,6 +67,10 @@ class JsonSchemaFormat(Struct, frozen=True, kw_only=True, tag="json_schema"):
     description: str | None = None
     schema: dict[str, Any] | None = None
     strict: bool | None = False
+
+    def __post_init__(self) -> None:
+        if self.schema:
+            check_depth(self.schema, "schema")
 
 
 TextFormat = PlainFormat | JsonObjectFormat | JsonSchemaFormat
@@ -132,7 +150,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     stream_options: StreamOptions | None = None
     background: bool | None = None
     include: list[str] | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Metadata | None = None
     service_tier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: CacheOptions | None = None
