@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec import Struct
 
 from vivace.conversation.context import fit, refuse_images
@@ -99,17 +100,19 @@ def talks(draw: st.DrawFn) -> Talk:
     return Talk(items[:cut], items[cut:])
 
 
-def fitted(talk: Talk, limit: int, *, fixed: int = 0, truncate: bool = True) -> list[Item] | None:
+def fitted(
+    talk: Talk, limit: int, *, known: int = 0, fixed: int = 0, truncate: bool = True
+) -> list[Item] | None:
     try:
         return fit(
             talk.past,
             talk.new,
-            known=0,
+            known=known,
             fixed=fixed,
             limit=limit,
             count=count,
             truncate=truncate,
-        )
+        ).items
     except InvalidRequest as error:
         if error.code != "context_length_exceeded":
             raise
@@ -118,19 +121,29 @@ def fitted(talk: Talk, limit: int, *, fixed: int = 0, truncate: bool = True) -> 
 
 limits = st.integers(1, 60)
 fixeds = st.integers(0, 10)
+knowns = st.integers(0, 120)
+"""What an engine may have counted, however far from what is guessed here."""
 
 
 @many
-@given(talks(), limits, fixeds)
-def test_what_is_kept_leaves_room_for_an_answer(talk: Talk, limit: int, fixed: int) -> None:
-    kept = fitted(talk, limit, fixed=fixed)
-    assert kept is None or fixed + count(kept) < limit
+@given(talks(), limits, fixeds, knowns)
+def test_what_is_kept_leaves_room_for_an_answer(
+    talk: Talk, limit: int, fixed: int, known: int
+) -> None:
+    kept = fitted(talk, limit, known=known, fixed=fixed)
+    if kept is None:
+        return
+    guessed = fixed + count([*talk.past, *talk.new])
+    total = fixed + known + count(talk.new) if known else guessed
+    assert (fixed + count(kept)) * total < limit * max(1, guessed)
 
 
 @many
-@given(talks(), limits)
-def test_nothing_of_this_turn_and_no_standing_instruction_goes(talk: Talk, limit: int) -> None:
-    kept = fitted(talk, limit)
+@given(talks(), limits, knowns)
+def test_nothing_of_this_turn_and_no_standing_instruction_goes(
+    talk: Talk, limit: int, known: int
+) -> None:
+    kept = fitted(talk, limit, known=known)
     if kept is None:
         return
     ids = {id(item) for item in kept}
@@ -139,9 +152,9 @@ def test_nothing_of_this_turn_and_no_standing_instruction_goes(talk: Talk, limit
 
 
 @many
-@given(talks(), limits)
-def test_a_call_and_its_output_stay_or_go_together(talk: Talk, limit: int) -> None:
-    kept = fitted(talk, limit)
+@given(talks(), limits, knowns)
+def test_a_call_and_its_output_stay_or_go_together(talk: Talk, limit: int, known: int) -> None:
+    kept = fitted(talk, limit, known=known)
     if kept is None:
         return
     whole = [*talk.past, *talk.new]
@@ -152,9 +165,9 @@ def test_a_call_and_its_output_stay_or_go_together(talk: Talk, limit: int) -> No
 
 
 @many
-@given(talks(), limits)
-def test_what_is_kept_stays_in_order(talk: Talk, limit: int) -> None:
-    kept = fitted(talk, limit)
+@given(talks(), limits, knowns)
+def test_what_is_kept_stays_in_order(talk: Talk, limit: int, known: int) -> None:
+    kept = fitted(talk, limit, known=known)
     if kept is None:
         return
     places = {id(item): place for place, item in enumerate([*talk.past, *talk.new])}
@@ -176,11 +189,89 @@ def test_it_is_refused_only_if_what_must_stay_is_too_long(talk: Talk, limit: int
 
 
 @many
-@given(talks(), limits, fixeds)
-def test_without_truncation_it_is_all_or_nothing(talk: Talk, limit: int, fixed: int) -> None:
+@given(talks(), limits, fixeds, knowns)
+def test_without_truncation_it_is_all_or_nothing(
+    talk: Talk, limit: int, fixed: int, known: int
+) -> None:
     whole = [*talk.past, *talk.new]
-    kept = fitted(talk, limit, fixed=fixed, truncate=False)
-    assert kept == (whole if fixed + count(whole) < limit else None)
+    kept = fitted(talk, limit, known=known, fixed=fixed, truncate=False)
+    total = fixed + (known + count(talk.new) if known else count(whole))
+    assert kept == (whole if total < limit else None)
+
+
+class Conversations(RuleBasedStateMachine):
+    """Turn after turn: what is known of the past is what an engine counted of what it was shown,
+    and what was dropped before that."""
+
+    @initialize(limit=st.integers(20, 80))
+    def begin(self, limit: int) -> None:
+        self.limit = limit
+        self.past: list[Item] = []
+        self.known = 0
+        self.unanswered: list[int] = []
+        self.number = 0
+
+    @rule(
+        text=st.integers(0, 12),
+        developer=st.booleans(),
+        answers=st.booleans(),
+        says=st.integers(1, 12),
+        calls=st.booleans(),
+        fixed=st.integers(0, 6),
+        counted=st.sampled_from([True, True, True, False]),
+    )
+    def takes_a_turn(
+        self,
+        text: int,
+        developer: bool,
+        answers: bool,
+        says: int,
+        calls: bool,
+        fixed: int,
+        counted: bool,
+    ) -> None:
+        new: list[Item] = [said("x" * text, "developer" if developer and text < 2 else "user")]
+        if answers and self.unanswered:
+            new.insert(0, output(self.unanswered.pop(0), "x" * text))
+        try:
+            shown = fit(
+                self.past,
+                new,
+                known=self.known,
+                fixed=fixed,
+                limit=self.limit,
+                count=count,
+                truncate=True,
+            )
+        except InvalidRequest:
+            must = [each for each in self.past if standing(each) or isinstance(each, ToolCall)]
+            assert fixed + count([*must, *new]) >= self.limit
+            return
+        self.check(shown.items, new, fixed)
+        answer: list[Item] = [said("y" * says, "assistant")]
+        if calls:
+            self.number += 1
+            self.unanswered.append(self.number)
+            answer.append(call(self.number, "z"))
+        read, written = fixed + count(shown.items), count(answer)
+        self.past += [*new, *answer]
+        self.known = read + written + shown.dropped - fixed if counted else 0
+        assert self.known in (0, count(self.past))
+
+    def check(self, shown: list[Item], new: list[Item], fixed: int) -> None:
+        assert fixed + count(shown) < self.limit
+        assert shown[len(shown) - len(new) :] == new
+        ids = {id(item) for item in shown}
+        assert all(id(item) in ids for item in self.past if standing(item))
+        called = {item.call_id for item in shown if isinstance(item, ToolCall)}
+        answered = {item.call_id for item in shown if isinstance(item, ToolOutput)}
+        assert answered <= called
+        past = {item.call_id for item in self.past if isinstance(item, ToolOutput)}
+        assert called & past <= answered
+
+
+TestAnyConversation = Conversations.TestCase
+TestAnyConversation.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
 
 
 def test_the_oldest_goes_first() -> None:
@@ -194,16 +285,21 @@ def test_the_call_this_turn_answers_stays_though_it_is_the_oldest() -> None:
 
 
 def test_what_an_engine_has_counted_counts_more_than_the_estimate() -> None:
-    past, new = [said("aaaa"), said("bbbb")], [said("c")]
-    with pytest.raises(InvalidRequest, match="102 tokens"):
-        fit(past, new, known=100, fixed=0, limit=102, count=count, truncate=False)
-    assert fit(past, new, known=5, fixed=0, limit=8, count=count, truncate=False) == [*past, *new]
+    talk = Talk([said("aaaa"), said("bbbb")], [said("c")])
+    assert fitted(talk, 102, known=100, truncate=False) is None
+    assert fitted(talk, 8, known=5, truncate=False) == [*talk.past, *talk.new]
 
 
 def test_a_conversation_counted_as_too_long_is_cut_though_the_estimate_is_short() -> None:
-    past, new = [said("aaaa"), said("bbbb")], [said("c")]
-    kept = fit(past, new, known=100, fixed=0, limit=99, count=count, truncate=True)
-    assert kept == [said("bbbb"), *new]
+    talk = Talk([said("aaaa"), said("bbbb")], [said("c")])
+    assert fitted(talk, 99, known=100) == [said("bbbb"), said("c")]
+
+
+@pytest.mark.parametrize(("known", "kept"), [(40, 4), (80, 2), (20, 8), (160, 1)])
+def test_items_are_measured_as_the_engine_measured_the_whole(known: int, kept: int) -> None:
+    """Eight items that are guessed to be five tokens each, and are more or less to the engine."""
+    talk = Talk([said("aaaa") for _ in range(8)], [])
+    assert len(fitted(talk, 21, known=known) or ()) == kept
 
 
 # -- images ---------------------------------------------------------------------------------------

@@ -490,6 +490,24 @@ def test_a_conversation_too_long_for_the_model_is_refused_or_truncated() -> None
         assert truncated["usage"]["input_tokens"] < 50
 
 
+def test_turn_after_turn_no_more_is_read_than_the_model_takes(tmp_path: Path) -> None:
+    """Whatever was dropped before, instructions that come and go, and a server that forgets."""
+    config = configuration(engine={"context": 200}, store={"path": "turns.db"})
+    last: dict[str, str] = {}
+    read = []
+    for _ in range(2):
+        with RunningGateway(config=config, base=tmp_path) as gateway:
+            for turn in range(6):
+                body = {"input": "x" * 240, "instructions": "y" * 120 * (turn % 2), **last}
+                response = create(gateway.http, **body, truncation="auto")
+                read.append(response["usage"]["input_tokens"])
+                last = {"previous_response_id": response["id"]}
+            refused = gateway.http.post(RESPONSES, json={"input": "x", **last})
+            assert error(refused)["code"] == "context_length_exceeded"
+    assert max(read) < 200
+    assert min(read[1:]) >= 80  # and no less than what fits
+
+
 def test_truncation_never_drops_what_was_just_said() -> None:
     with RunningGateway(config=configuration(engine={"context": 50})) as gateway:
         answer = gateway.http.post(RESPONSES, json={"input": "a" * 400, "truncation": "auto"})

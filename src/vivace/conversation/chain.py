@@ -29,7 +29,8 @@ class Link(Struct, frozen=True):
     input: tuple[Item, ...]
     output: tuple[Item, ...]
     tokens: int = 0
-    """How long the conversation is after this turn, as its engine counted; 0 if it did not."""
+    """How long the conversation is after this turn, without instructions and tools, as far as an
+    engine has counted it: what was dropped before it saw the rest counts too. 0 if none has."""
     whole: bool = True
     """Whether it came to its own end: not failed, cut off or cancelled."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from vivace.errors import InvalidRequest
 from vivace.protocol.items import (
     AdditionalTools,
@@ -15,10 +17,18 @@ from vivace.protocol.items import (
     ToolOutput,
 )
 
-__all__ = ["Count", "fit", "refuse_images"]
+__all__ = ["Count", "Fitted", "fit", "refuse_images"]
 
 Count = Callable[[Sequence[Item]], int]
 """How many tokens these items are to the model that will see them."""
+
+
+class Fitted(Struct, frozen=True):
+    """What the model will see of a conversation."""
+
+    items: list[Item]
+    dropped: int = 0
+    """How many tokens the rest of it is."""
 
 
 def fit(
@@ -30,20 +40,20 @@ def fit(
     limit: int,
     count: Count,
     truncate: bool,
-) -> list[Item]:
-    """What the model will see; an answer needs room for at least one token.
+) -> Fitted:
+    """As much as the model can take; an answer needs room for at least one token.
 
-    ``known`` is how long an engine has counted the conversation up to here, instructions and
-    tools included (0 if it has not); ``fixed`` is the length of those alone.
+    ``known`` is how long all of ``past`` is as far as an engine has counted it, whether or not it
+    was shown all of it (0 if none has); ``fixed`` is the length of instructions and tools, which
+    stand beside it.
     """
     items = [*past, *new]
-    total = known + count(new) if known else fixed + count(items)
+    total = fixed + (known + count(new) if known else count(items))
     if total < limit:
-        return items
-    if truncate:
-        kept = _drop_oldest(items, len(past), total - limit + 1, count)
-        if kept is not None:
-            return kept
+        return Fitted(items)
+    fitted = _drop_oldest(items, len(past), total, fixed, limit, count) if truncate else None
+    if fitted is not None:
+        return fitted
     raise InvalidRequest(
         f"This conversation is {total} tokens long and the model takes {limit}. Compact it "
         "(POST /v1/responses/compact), send less, or set truncation to 'auto' to drop its oldest "
@@ -53,26 +63,32 @@ def fit(
     )
 
 
-def _drop_oldest(items: list[Item], past: int, excess: int, count: Count) -> list[Item] | None:
+def _drop_oldest(
+    items: list[Item], past: int, total: int, fixed: int, limit: int, count: Count
+) -> Fitted | None:
     """Drop from the oldest on, but never a standing instruction nor anything of this turn.
 
-    A call and its output go together: a model that sees half of a pair is misled.
+    A call and its output go together: a model that sees half of a pair is misled. Single items are
+    guessed at, so they are measured in parts of the whole, whose length may be known better.
     """
     sizes = [count([item]) for item in items]
-    dropped: set[int] = set()
+    whole = left = max(1, fixed + sum(sizes))
+    kept: list[Item] = []
     calls: set[str] = set()
     answered = {item.call_id for item in items[past:] if isinstance(item, ToolOutput)}
     for index, item in enumerate(items):
         orphaned = isinstance(item, ToolOutput) and item.call_id in calls
         held = isinstance(item, ToolCall) and item.call_id in answered
-        if orphaned or (excess > 0 and index < past and not held and not _standing(item)):
-            dropped.add(index)
-            excess -= sizes[index]
+        too_long = left * total >= limit * whole
+        if orphaned or (too_long and index < past and not held and not _standing(item)):
+            left -= sizes[index]
             if isinstance(item, ToolCall):
                 calls.add(item.call_id)
-    if excess > 0:
+        else:
+            kept.append(item)
+    if left * total >= limit * whole:
         return None
-    return [item for index, item in enumerate(items) if index not in dropped]
+    return Fitted(kept, (whole - left) * total // whole)
 
 
 def _standing(item: Item) -> bool:

@@ -13,7 +13,7 @@ from vivace.conversation.chain import tools_in
 from vivace.conversation.context import fit, refuse_images
 from vivace.conversation.deltas import Tokens
 from vivace.conversation.session import Ticket
-from vivace.engines.base import Card, Chat, Engine, Sampling, Work
+from vivace.engines.base import Chat, Fill, Sampling, Work
 from vivace.engines.messages import estimate_tokens
 from vivace.errors import EngineError, RequestError
 from vivace.gateway.catalogue import Catalogue, Offer
@@ -46,6 +46,7 @@ class Plan:
         charge: Charge,
         routing: Routing | UnsetType,
         ask: Ask,
+        unread: int,
     ) -> None:
         self.offer = offer
         self.work = work
@@ -57,6 +58,7 @@ class Plan:
         self.doubted: list[Place] = []
         """Where it failed, perhaps by its own fault: if another engine can do it, by theirs."""
         self._ask = ask
+        self._unread = unread
 
     def note(self, error: EngineError) -> None:
         waits = [wait for wait in (self.wait, error.retry_after) if wait is not None]
@@ -66,6 +68,10 @@ class Plan:
         """What a turn took that was stopped before its engine could tell."""
         return Tokens(self._ask.input_tokens, deltas)
 
+    def length(self, tokens: Tokens) -> int:
+        """How long the conversation is after it, by what its engine counted; 0 if it did not."""
+        return max(0, tokens.input + tokens.output + self._unread) if tokens.input else 0
+
 
 class Planner:
     def __init__(self, catalogue: Catalogue, dispatch: Dispatch) -> None:
@@ -74,10 +80,8 @@ class Planner:
         self.ledger = Ledger()
 
     def plan(self, ticket: Ticket, owner: str) -> Plan:
-        """Refuses what cannot be: no such model, too long, over a limit, too many before it."""
+        """Refuses what cannot be: no such model, over a limit, too long, too many before it."""
         offer, routing, ask = self._tier(ticket)
-        kind = kind_of(ask)
-        work = _work(ticket, offer, KINDS.index(kind), owner)
         now = time.monotonic()
         written = min(ask.max_tokens or _USUAL_ANSWER, _LONG_ANSWER)
         charge = self.ledger.charge(
@@ -88,6 +92,7 @@ class Planner:
             output_tokens=written if ticket.request.generates else 0,
             now=now,
         )
+        kind = kind_of(ask)
         job = Job(
             id=ticket.id,
             owner=owner,
@@ -98,11 +103,13 @@ class Planner:
             since=now,
         )
         try:
+            prompt, unread = _prompt(ticket, offer)
+            work = _work(ticket, offer, prompt, KINDS.index(kind), owner)
             place = self._dispatch.enter(job)
         except BaseException:
             self.ledger.settle(charge, input_tokens=0, output_tokens=0, now=now)
             raise
-        return Plan(offer, work, place, charge, routing, ask)
+        return Plan(offer, work, place, charge, routing, ask, unread)
 
     def again(self, plan: Plan, error: EngineError) -> bool:
         """Another place for a turn that its engine failed; False when there is no other."""
@@ -144,9 +151,14 @@ class Planner:
     def _tier(self, ticket: Ticket) -> tuple[Offer, Routing | UnsetType, Ask]:
         model = ticket.request.body.model
         ask = _ask(ticket)
+        routing: Routing | UnsetType = UNSET
         if self._catalogue.routes(model):
-            return *self._catalogue.routed(ask), ask
-        return self._catalogue.offer(model), UNSET, ask
+            offer, routing = self._catalogue.routed(ask)
+        else:
+            offer = self._catalogue.offer(model)
+        if ticket.request.body.truncation == "auto":  # no more of it is read than fits
+            ask = replace(ask, input_tokens=min(ask.input_tokens, offer.card.context))
+        return offer, routing, ask
 
 
 def failing(error: EngineError) -> Outcome:
@@ -187,14 +199,13 @@ def _conversation(ticket: Ticket) -> str:
     return link.id if link is not None else ticket.id
 
 
-def _work(ticket: Ticket, offer: Offer, priority: int, owner: str) -> Work:
-    """What the engine is asked to do; refuses what it could not."""
+def _work(ticket: Ticket, offer: Offer, prompt: Chat | Fill, priority: int, owner: str) -> Work:
     request, body = ticket.request, ticket.request.body
     return Work(
         priority=priority,
         id=ticket.id,
         model=offer.card.name,
-        prompt=request.fill or _chat(ticket, offer.engine, offer.card),
+        prompt=prompt,
         sampling=Sampling(
             temperature=body.temperature,
             top_p=body.top_p,
@@ -210,19 +221,32 @@ def _work(ticket: Ticket, offer: Offer, priority: int, owner: str) -> Work:
     )
 
 
-def _chat(ticket: Ticket, engine: Engine, card: Card) -> Chat:
-    request, body = ticket.request, ticket.request.body
+def _prompt(ticket: Ticket, offer: Offer) -> tuple[Chat | Fill, int]:
+    """What the engine will read; refuses what it could not.
+
+    With it, what the conversation is longer than that: what was dropped, without the instructions
+    and tools that are read beside it.
+    """
+    if ticket.request.fill is not None:
+        return ticket.request.fill, 0
+    engine, card = offer.engine, offer.card
     refuse_images(ticket.input, card.name)
-    toolbox = _all_tools(request.toolbox, (*ticket.past, *ticket.input))
-    items = fit(
+    toolbox = _all_tools(ticket.request.toolbox, (*ticket.past, *ticket.input))
+    fixed = engine.count(_fixed(ticket.request.body.instructions, toolbox), card.name)
+    fitted = fit(
         compaction.expand(ticket.past),
         compaction.expand(ticket.input),
         known=ticket.parent.tokens if ticket.parent else 0,
-        fixed=engine.count(_fixed(body.instructions, toolbox), card.name),
+        fixed=fixed,
         limit=card.context,
         count=lambda some: engine.count(some, card.name),
-        truncate=body.truncation == "auto",
+        truncate=ticket.request.body.truncation == "auto",
     )
+    return _chat(ticket, toolbox, fitted.items), fitted.dropped - fixed
+
+
+def _chat(ticket: Ticket, toolbox: Toolbox, items: Sequence[Item]) -> Chat:
+    request, body = ticket.request, ticket.request.body
     return Chat(
         items=items,
         instructions=body.instructions,

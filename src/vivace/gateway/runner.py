@@ -359,7 +359,7 @@ class Connection:
         last = [*run.receipts, *last]
         tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
         self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))
-        link = self._link(ticket, run.turn, tokens)
+        link = self._link(ticket, run.turn, plan.length(tokens))
         if ticket.request.stored:
             last = await self._keep(link, run.turn, last)
         self._measure(run, meter, started)
@@ -423,13 +423,13 @@ class Connection:
             last[-1] = replace(last[-1], response=unstored)
         return last
 
-    def _link(self, ticket: Ticket, turn: Turn, tokens: Tokens) -> Link:
+    def _link(self, ticket: Ticket, turn: Turn, length: int) -> Link:
         return Link(
             turn.id,
             ticket.parent,
             ticket.input,
             tuple(turn.response.output),
-            tokens.input + tokens.output if turn.response.usage is not None else 0,
+            length if turn.response.usage is not None else 0,
             is_whole(turn.response),
         )
 
