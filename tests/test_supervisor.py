@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NoReturn
 
 import pytest
 
-from vivace.supervisor import Supervisor, place_of
+from vivace.supervisor import Supervisor
 
 SECRET = "def secret_of_a_prompt(): ..."
 
@@ -156,15 +155,3 @@ def test_the_log_says_what_and_where_and_never_the_message(
     assert SECRET not in caplog.text
     assert "watching-keys" in caplog.text
     assert "RuntimeError at test_supervisor.py:" in caplog.text
-
-
-def test_the_place_of_an_error_is_where_it_was_raised() -> None:
-    def deep() -> NoReturn:
-        raise LookupError(SECRET)
-
-    with pytest.raises(LookupError) as caught:
-        deep()
-    told = place_of(caught.value)
-    assert told.startswith("LookupError at test_supervisor.py:")
-    assert told.endswith("in deep")
-    assert place_of(LookupError(SECRET)) == "LookupError"

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Callable, Coroutine, Mapping
-from pathlib import PurePath
 from typing import Any
 
-__all__ = ["Supervisor", "Watched", "place_of"]
+from vivace.logs import place_of
+
+__all__ = ["Supervisor", "Watched"]
 
 log = logging.getLogger("vivace.supervisor")
 
@@ -107,12 +107,3 @@ async def _failure_of(work: Work) -> BaseException | None:
     except Exception as error:  # noqa: BLE001 - whatever it is, the task must live on
         return error
     return None
-
-
-def place_of(error: BaseException) -> str:
-    """The kind of error and where it was raised, for a log that must not carry messages."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return type(error).__name__
-    last = frames[-1]
-    return f"{type(error).__name__} at {PurePath(last.filename).name}:{last.lineno} in {last.name}"

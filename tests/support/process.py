@@ -57,6 +57,7 @@ class Serve:
         owners: Sequence[str] = (),
         tables: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
         patience: float = 20,
     ) -> None:
         """``engine`` adds to the scripted one, or is another if it has a ``kind``; ``owners`` get
@@ -77,7 +78,7 @@ class Serve:
         path.write_text("".join(f"{name} = {toml(value)}\n" for name, value in config.items()))
         (folder / "script.toml").write_text(script)
         self._log = (folder / "serve.log").open("w")
-        command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(path)]
+        command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(path), *arguments]
         self.process = subprocess.Popen(
             command, stderr=self._log, env={**os.environ, **(environment or {})}
         )

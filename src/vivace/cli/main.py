@@ -24,6 +24,7 @@ from vivace.config import Config, load
 from vivace.errors import ConfigError, VivaceError
 from vivace.gateway.app import serve as run_server
 from vivace.keyring import Keyring, admitted
+from vivace.logs import log_to_stderr
 
 __all__ = ["main"]
 
@@ -57,11 +58,7 @@ def serve(path: Path, verbose: bool) -> None:
     The API stands at http://HOST:PORT/v1. Logs go to standard error and never contain prompts,
     code or keys. SIGTERM and Ctrl-C let running answers finish; a second one ends at once.
     """
-    logging.basicConfig(
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
+    log_to_stderr(logging.INFO, "%(asctime)s %(levelname)s %(name)s %(message)s")
     if not verbose:
         for chatty in ("uvicorn", "httpx2"):
             logging.getLogger(chatty).setLevel(logging.WARNING)

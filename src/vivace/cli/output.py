@@ -1,8 +1,8 @@
 """All that is printed goes through here, so that nothing foreign can steer the terminal.
 
 What comes from a model, a server, a file or a command may hold escape sequences: they write the
-clipboard, move the cursor over what stands there, or turn the reading direction around. Whether a
-character passes is decided for it alone, so it does not matter how a stream is cut into pieces.
+clipboard, move the cursor over what stands there, or turn the reading direction around. They are
+shown instead (``vivace.visible``).
 
 What is meant for programs (an answer, a diff, the output of a check) stays as it is, byte by byte,
 where it does not go to a terminal.
@@ -11,41 +11,21 @@ where it does not go to a terminal.
 from __future__ import annotations
 
 import codecs
-import re
 import sys
-import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-__all__ = ["Control", "command_output", "put", "readable", "say", "styled", "visible"]
+from vivace.visible import readable, visible
 
-_SHOWN = "\ufffd"
-_STEERING = re.compile(
-    "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f"  # control characters but for \t, \n and \r
-    "\\u202a-\\u202e\\u2066-\\u2069"  # other reading directions: code that is not what it seems
-    "\\ud800-\\udfff]"  # halves of characters, which cannot be written
-)
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+__all__ = ["Control", "command_output", "put", "readable", "say", "styled", "visible"]
 
 
 class Control(str):
     """Text that may steer the terminal, because all that is foreign in it was made visible."""
 
     __slots__ = ()
-
-
-def readable(text: str) -> str:
-    """Running text: lines and tabs stay, and what other scripts and emoji need to be joined."""
-    return _STEERING.sub(_SHOWN, text.replace("\r", ""))
-
-
-def visible(text: str) -> str:
-    """A line of code, or a name: every character can be seen, those that only join others too."""
-    return "".join(
-        _SHOWN if unicodedata.category(each) in _UNSEEN else each for each in text.expandtabs(4)
-    )
 
 
 def styled(line: str, **style: Any) -> Control:

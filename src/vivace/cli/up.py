@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import sys
 import time
 
 import click
@@ -27,6 +26,7 @@ from vivace.config import (
 from vivace.download import bring, progress_line
 from vivace.errors import ConfigError
 from vivace.gateway.app import accelerators, serve
+from vivace.logs import log_to_stderr
 
 __all__ = ["up"]
 
@@ -84,7 +84,7 @@ def up(
     it.
     """
     began = time.perf_counter()
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    log_to_stderr(logging.WARNING, "%(message)s")
     machine = inspect()
     choice = choose(model, machine, engine or engine_for(model, machine))
     slots = slots or (64 if choice.engine == "vLLM" else 2)

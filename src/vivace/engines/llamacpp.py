@@ -242,7 +242,7 @@ class LlamaCppEngine:
             try:
                 await self._launch()
             except EngineDied as error:
-                log.warning("%s: %s", self.name, error)
+                log.warning("%s: %s", self.name, str(error))
                 raise
             log.info("%s is running again", self.name)
 

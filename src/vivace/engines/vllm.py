@@ -209,7 +209,7 @@ class VllmEngine:
             try:
                 await self._launch()
             except (EngineError, ConfigError) as error:
-                log.warning("%s: %s", self.name, error)
+                log.warning("%s: %s", self.name, str(error))
                 raise
             log.info("%s is running again", self.name)
 

@@ -59,6 +59,7 @@ from vivace.gateway.runner import Runner
 from vivace.gateway.transport import DroppableWebSocket
 from vivace.gateway.websocket import WebSocketDoor
 from vivace.keyring import Keyring
+from vivace.logs import on_loop_error
 from vivace.models import Fim
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
@@ -385,6 +386,7 @@ def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
     server = Server(settings, gateway, ready)
 
     async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(on_loop_error)
         async with gateway.running():
             await server.serve(sockets=[listener])
 

@@ -51,7 +51,7 @@ class Keys:
             self._complaint = ""
         except ConfigError as error:  # the keys we know stay until it is put right
             if str(error) != self._complaint:
-                log.warning("%s The keys known so far stay.", error)
+                log.warning("%s The keys known so far stay.", str(error))
             self._complaint = str(error)
         return {owner: name for owner, name in before.items() if owner not in self._names}
 

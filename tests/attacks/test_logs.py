@@ -1,0 +1,114 @@
+"""Whatever goes wrong and wherever, the log has no word of what anybody said."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.attacks.conftest import Serving
+from tests.support.http import RESPONSES
+from tests.support.process import Serve
+from tests.support.waiting import eventually
+
+SECRET = "the-words-of-a-person"
+
+FAULTS = '''
+"""Python imports this before anything else: faults that quote what they were given."""
+
+import asyncio
+import logging
+import threading
+
+from vivace.engines.scripted import ScriptedEngine
+from vivace.errors import StoreError
+from vivace.gateway.planning import Planner
+from vivace.gateway.runner import Connection
+from vivace.store.sqlite import SqliteStore
+
+
+class EngineFault(Exception): pass
+class PlanFault(Exception): pass
+class SocketFault(Exception): pass
+class TaskFault(Exception): pass
+class CallbackFault(Exception): pass
+class ThreadFault(Exception): pass
+class LibraryFault(Exception): pass
+
+
+generate, plan, save, receive = (
+    ScriptedEngine.generate, Planner.plan, SqliteStore.save, Connection.receive
+)
+
+
+async def faulty_generate(self, work):
+    if "break the engine" in repr(work):
+        raise EngineFault(repr(work))
+    async for delta in generate(self, work):
+        yield delta
+
+
+def faulty_plan(self, ticket, owner):
+    if "break the plan" in repr(ticket.request):
+        raise PlanFault(repr(ticket.request))
+    return plan(self, ticket, owner)
+
+
+async def faulty_save(self, turn):
+    if "break the store" in repr(turn):
+        raise StoreError(f"The store failed: {turn!r}")
+    await save(self, turn)
+
+
+def throw(error):
+    raise error
+
+
+async def lost(words):
+    raise TaskFault(words)
+
+
+async def faulty_receive(self, event):
+    words = repr(event)
+    if "break the socket" in words:
+        asyncio.get_running_loop().call_soon(throw, CallbackFault(words))
+        asyncio.create_task(lost(words))
+        threading.Thread(target=throw, args=(ThreadFault(words),)).start()
+        logging.getLogger("uvicorn.error").error("failed: %s", LibraryFault(words))
+        await asyncio.sleep(0)
+        raise SocketFault(words)
+    await receive(self, event)
+
+
+ScriptedEngine.generate, Planner.plan = faulty_generate, faulty_plan
+SqliteStore.save, Connection.receive = faulty_save, faulty_receive
+'''
+
+
+@pytest.fixture(params=[(), ("--verbose",)], ids=["plain", "verbose"])
+def server(serve: Serving, tmp_path: Path, request: pytest.FixtureRequest) -> Serve:
+    (tmp_path / "sitecustomize.py").write_text(FAULTS)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return serve(environment={"PYTHONPATH": path}, arguments=request.param)
+
+
+def test_no_error_carries_a_prompt_into_the_log(server: Serve) -> None:
+    with server.http() as http:
+        for where in ("engine", "plan", "store"):
+            body = {"input": f"break the {where}: {SECRET}", "instructions": SECRET}
+            with contextlib.suppress(httpx.HTTPError):
+                http.post(f"{RESPONSES}?key={SECRET}", json=body, timeout=2)
+    for where in ("engine", "plan", "store", "socket"):
+        with server.socket() as socket, contextlib.suppress(ConnectionClosed, TimeoutError):
+            socket.create(f"break the {where}: {SECRET}")
+            socket.read(0.5)
+    kinds = ("Engine", "Plan", "Socket", "Task", "Callback", "Thread", "Library")
+    eventually(lambda: [kind for kind in kinds if f"{kind}Fault" not in server.log] == [])
+    assert "vivace.errors.StoreError" in server.log
+    for place in ("in faulty_generate", "in faulty_plan", "in faulty_save", "in faulty_receive"):
+        assert place in server.log
+    assert SECRET not in server.log
