@@ -41,6 +41,7 @@ from vivace.engines.scripted import (
     Capacity,
     Die,
     Fail,
+    Recite,
     Reply,
     Say,
     Script,
@@ -252,6 +253,17 @@ def test_acts_are_played_in_order() -> None:
     ]
     tokens = tokens_in(deltas)
     assert (tokens.output, tokens.reasoning) == (7, 1)
+
+
+def test_what_was_shown_is_recited_item_by_item() -> None:
+    output = FunctionCallOutput(call_id="call_1", output="42")
+    one, other = (
+        text_in(asyncio.run(answer(engine(Recite()), ask("look", items, output))))
+        for items in ("hi", "ho")
+    )
+    said = [("user", "look"), ("user", "hi"), ("function_call_output", "42")]
+    assert one == Recite.text(said)
+    assert one != other
 
 
 def test_a_text_may_be_said_many_times() -> None:

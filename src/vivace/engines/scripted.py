@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import zlib
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ __all__ = [
     "Capacity",
     "Die",
     "Fail",
+    "Recite",
     "Reply",
     "Say",
     "Script",
@@ -73,6 +75,17 @@ class Say(Struct, frozen=True, tag_field="do", tag="say"):
 
 class Think(Struct, frozen=True, tag_field="do", tag="think"):
     text: str
+
+
+class Recite(Struct, frozen=True, tag_field="do", tag="recite"):
+    """Say what was shown, a word for each item: what it is, and a digest of its text. Who knows
+    the conversation can tell whether the engine saw all of it, in order, and nothing else."""
+
+    @staticmethod
+    def text(shown: Iterable[tuple[str, str]]) -> str:
+        """As it is said of such items, each its kind (a message's is its role) and its text."""
+        words = (f" {kind}-{zlib.crc32(text.encode()):08x}" for kind, text in shown)
+        return f"shown{''.join(words)}\n"
 
 
 class Call(Struct, frozen=True, tag_field="do", tag="call"):
@@ -99,7 +112,7 @@ class Die(Struct, frozen=True, tag_field="do", tag="die"):
     message: str = "The script says that the engine dies."
 
 
-Act = Say | Think | Call | Stall | Fail | Die
+Act = Say | Think | Recite | Call | Stall | Fail | Die
 
 
 class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,6 +165,13 @@ def _newest(work: Work) -> tuple[str, str]:
         if isinstance(item, Message):
             return "message", text_of(item.content)
     return "message", ""
+
+
+def _shown(work: Work) -> Iterator[tuple[str, str]]:
+    if isinstance(work.prompt, Chat):
+        for item in work.prompt.items:
+            kind = item.role if isinstance(item, Message) else str(item.__struct_config__.tag)
+            yield kind, _text_of_item(item)
 
 
 # -- tokens ---------------------------------------------------------------------------------------
@@ -350,7 +370,7 @@ class _Request:
         self._thought = 0
         self._limit = work.sampling.max_tokens
         self._stops = StopStrings(work.sampling.stop) if work.sampling.stop else None
-        self._plan = self._play(acts) if work.generate else iter(())
+        self._plan = self._play(acts, work) if work.generate else iter(())
         self._ready: deque[Delta] = deque()
         self._late: list[Delta] = []
         self._error: EngineError | None = None
@@ -434,8 +454,10 @@ class _Request:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _play(self, acts: Iterable[Act]) -> Iterator[Delta | Stall | Fail | Die]:
+    def _play(self, acts: Iterable[Act], work: Work) -> Iterator[Delta | Stall | Fail | Die]:
         for act in acts:
+            if isinstance(act, Recite):
+                act = Say(Recite.text(_shown(work)))
             match act:
                 case Say():
                     for _ in range(act.times):

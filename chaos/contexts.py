@@ -1,0 +1,99 @@
+"""What engines were shown, as they recited it, beside what clients know of the conversation.
+
+Everything is compared in the words of a recital (``vivace.engines.scripted.Recite``): one for each
+item, of its kind and its text. Every reply of a script has to begin with one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+from chaos.history import Event
+from chaos.story import Life, Story
+from vivace.engines.scripted import Recite
+
+__all__ = ["Contexts", "Words", "items_of", "recital", "word_of", "words_of"]
+
+Words = tuple[str, ...]
+
+_ITEMS = "/input_items?limit=100&order=asc"
+
+
+class Contexts:
+    """What each response added to its conversation, and what stood before that."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self.inputs: dict[str, Words | None] = {}
+        """The items of each response's own input; None where nothing tells."""
+        for life in story.lives.values():  # parents come before those who follow them
+            self.inputs[life.id] = self._input_of(life)
+
+    def _input_of(self, life: Life) -> Words | None:
+        for call in self._story.asked("GET", life.id, _ITEMS):
+            if call.status == 200:
+                return words_of(call.answer["data"])
+        past, (shown, whole) = self.past_of(life), recital(life)
+        return shown[len(past) :] if past is not None and whole else None
+
+    def past_of(self, life: Life) -> Words | None:
+        """All that was said before, oldest first; None where clients do not know."""
+        pieces: list[Words] = []
+        parent = life.parent
+        while parent is not None:
+            before, ends = self._story.lives.get(parent), self._story.ends[parent]
+            own = self.inputs.get(parent)
+            if before is None or not ends or own is None:
+                return None
+            pieces += [words_of(ends[0].response["output"]), own]
+            parent = before.parent
+        return tuple(chain.from_iterable(reversed(pieces)))
+
+    def applied(self) -> Counter[str]:
+        """In the inputs of how many responses each steer stands, by its text."""
+        texts = {word_of("user", text): text for text in self._story.steers}
+        said = chain.from_iterable(words or () for words in self.inputs.values())
+        return Counter(texts[word] for word in said if word in texts)
+
+
+def recital(life: Life) -> tuple[Words, bool]:
+    """What it said that it was shown, and whether it came to the end of that."""
+    text = ""
+    for event in life.events:
+        if event["type"] == "response.output_text.delta" and event["output_index"] < 2:
+            text += event["delta"]
+            if "\n" in text:
+                break
+    whole = "\n" in text
+    if not text.startswith("shown"):
+        return (), False
+    words = text.partition("\n")[0].split()[1:]
+    return tuple(words if whole else words[:-1]), whole  # the last may be half of a word
+
+
+def word_of(kind: str, text: str) -> str:
+    return Recite.text([(kind, text)]).split()[1]
+
+
+def words_of(items: Iterable[Event]) -> Words:
+    return tuple(word_of(item.get("role") or item["type"], _text_of(item)) for item in items)
+
+
+def items_of(given: Any) -> list[Event]:
+    """The input of a request as items."""
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    return list(given or ())
+
+
+def _text_of(item: Event) -> str:
+    for field in ("content", "arguments", "input", "output"):
+        value = item.get(field)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list):
+            return "".join(part.get("text", "") for part in value)
+    return ""

@@ -1,0 +1,67 @@
+"""Random client events against a real gateway: ``scripts/fuzz [--seconds N] [--seed S]``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.http import bearer
+from tests.support.process import Serve
+
+from chaos.rounds import Outcome, play
+from chaos.workload import SCRIPT, TIERS
+
+__all__ = ["main", "run", "told"]
+
+_OWNERS = ("alice", "bob")
+
+
+def run(folder: Path, *, seconds: float, seed: int | None = None) -> Outcome:
+    """Play against a gateway of its own, whose files and broken histories stay in ``folder``."""
+    engine = {"slots": 12, "reserved": 2}  # few enough that turns have to wait
+    tables = {"tiers": TIERS}
+    with Serve(folder, SCRIPT, rate=1500, engine=engine, owners=_OWNERS, tables=tables) as server:
+        playing = play(
+            server.url.removesuffix("/v1"),
+            {owner: bearer(owner) for owner in _OWNERS},
+            seconds=seconds,
+            seed=secrets.randbelow(10**6) if seed is None else seed,
+            folder=folder,
+        )
+        outcome = asyncio.run(playing)
+        faults = [line for line in server.log.splitlines() if "Traceback" in line]
+        outcome.totals["tracebacks in the log"] = len(faults)
+        return outcome
+
+
+def told(outcome: Outcome) -> str:
+    """What was played and what went wrong, for a person."""
+    lines = [f"seed {outcome.seed}, {outcome.rounds} rounds"]
+    lines += [f"{count:9,}  {what}" for what, count in sorted(outcome.totals.items())]
+    for broken in outcome.broken:
+        lines.append(f"\nround {broken.round} of seed {outcome.seed}; all of it: {broken.kept}")
+        lines += [f"  {each.invariant}: {each.what}" for each in broken.violations[:20]]
+        for about, excerpt in broken.excerpts.items():
+            lines += [f"\n-- {about}", excerpt]
+    wrong = sum(len(broken.violations) for broken in outcome.broken)
+    lines.append(f"\n{wrong} violations" if wrong else "\nno violation")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="vivace-fuzz-"))
+    outcome = run(folder, seconds=given.seconds, seed=given.seed)
+    print(told(outcome))
+    return 1 if outcome.broken or outcome.totals["tracebacks in the log"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
