@@ -50,18 +50,30 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     port: Annotated[int, Meta(ge=0, le=65535)] = 8765
     allowed_origins: tuple[str, ...] = ()
     """Web pages that may use this server. Programs that are not browsers send no Origin."""
+    trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
+    """Networks whose connections are not counted by address: a balancer is one address for many
+    clients, and whoever sits at this machine needs no network to harm it."""
 
 
 class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body_megabytes: Positive = 16
     connections: Positive = 20_000
+    """Open at once, of every kind, from the moment they are accepted."""
+    connections_per_address: Positive = 1_000
+    """From one address, or one network of IPv6 (/64), unless it is in server.trusted_proxies."""
+    connections_per_key: Positive = 1_000
+    """A key's open WebSockets and running requests."""
     connection_minutes: Seconds = 60
+    head_seconds: Seconds = 10
+    """A request's headers, or a WebSocket's handshake, must be whole by then."""
+    message_seconds: Seconds = 60
+    """A request's body, or a WebSocket's message, must be whole by then."""
     turns_in_flight: Positive = 16
     """On one connection; more wait."""
     turns_waiting: Positive = 256
     lanes: Positive = 32
     slow_reader_seconds: Seconds = 30
-    """A client that takes nothing for this long is closed."""
+    """A client that takes nothing for this long is closed, whatever it is sent."""
     drain_seconds: Seconds = 30
     """How long running turns may go on after SIGTERM."""
 
@@ -269,6 +281,7 @@ def check(raw: dict[str, Any], path: Path) -> Config:
     _check_keys(config, path)
     _check_tiers(config, path)
     _check_remote(config, path)
+    _check_proxies(config, path)
     made = path.resolve().with_name("keys.json").exists()
     check_reach(config, keys=bool(config.keys) or made, where=f"{path}: ")
     return config
@@ -336,6 +349,17 @@ def _check_tiers(config: Config, path: Path) -> None:
                 f"{path}: engine {engine.name!r} keeps {engine.reserved} of {engine.slots} slots "
                 "free for interactive work, which leaves none for the rest."
             )
+
+
+def _check_proxies(config: Config, path: Path) -> None:
+    for network in config.server.trusted_proxies:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as error:
+            raise ConfigError(
+                f"{path}: server.trusted_proxies: {error}. Write networks like '10.1.0.0/16', or "
+                "single addresses."
+            ) from None
 
 
 def _check_remote(config: Config, path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -438,13 +437,13 @@ def test_an_upgrade_needs_a_known_key_an_allowed_origin_and_the_right_path() -> 
 
 def test_one_connection_too_many_is_told_to_try_later() -> None:
     with RunningGateway(config=configuration(limits={"connections": 1})) as gateway:
-        with Socket(gateway.url) as first, Socket(gateway.url) as second:
-            with pytest.raises(ConnectionClosed) as closed:
-                second.read()
-            assert closed.value.rcvd is not None
-            assert closed.value.rcvd.code == 1013
+        with Socket(gateway.url) as first:
+            with pytest.raises(InvalidStatus) as refused:
+                Socket(gateway.url)
+            assert refused.value.response.status_code == 503
+            assert refused.value.response.headers["retry-after"] == "5"
             assert first.turn("x")["type"] == COMPLETED
-        eventually(lambda: not gateway.gateway.door._sockets)
+        eventually(lambda: not gateway.gateway.connections._open)
         with Socket(gateway.url) as third:
             assert third.turn("x")["type"] == COMPLETED
 
@@ -498,8 +497,8 @@ def stuck(gateway: RunningGateway) -> None:
 
     def one_waits() -> bool:
         before = time.monotonic() - 0.3
-        waiting = [socket.outlet.waiting_since for socket in gateway.gateway.door._sockets]
-        return any((since or math.inf) < before for since in waiting)
+        waiting = list(gateway.gateway.connections._unread.values())
+        return any(unread.since < before for unread in waiting)
 
     eventually(one_waits)
 

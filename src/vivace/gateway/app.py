@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
+from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.front import Front
 from vivace.gateway.http import json_response, speaks_errors, wrong_address
@@ -56,7 +58,7 @@ from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
-from vivace.gateway.transport import DroppableWebSocket
+from vivace.gateway.transport import HttpConnection, WebSocketConnection
 from vivace.gateway.websocket import WebSocketDoor
 from vivace.keyring import Keyring
 from vivace.logs import on_loop_error
@@ -198,12 +200,8 @@ class Gateway:
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
             self.keys.knows,
         )
-        self.door = WebSocketDoor(
-            self.runner,
-            max_connections=limits.connections,
-            max_seconds=limits.connection_minutes * 60,
-            slow_reader_seconds=limits.slow_reader_seconds,
-        )
+        self.connections = Connections(limits, config.server.trusted_proxies, self.metrics)
+        self.door = WebSocketDoor(self.runner, max_seconds=limits.connection_minutes * 60)
         self.app = self._app(config)
 
     def _app(self, config: Config) -> ASGIApp:
@@ -228,13 +226,14 @@ class Gateway:
             middleware=middleware if origins else [],
             exception_handlers={HTTPException: wrong_address},
         )
-        return Front(app, {"/v1/responses": self.door}, self.keys, origins)
+        sockets = {"/v1/responses": self.door}
+        return Front(app, sockets, self.keys, origins, self.connections)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Engines are ready inside the block and gone after it."""
         started: list[Engine] = []
-        self.supervisor.watch("slow-readers", self.door.watch)
+        self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
         # What exists now lives as long as the process; a collector that never looks at it again
@@ -270,6 +269,7 @@ class Gateway:
 
     async def drain(self) -> None:
         await self.runner.drain(self._config.limits.drain_seconds)
+        self.connections.leave()
         await self.door.close()
 
     # -- small endpoints --------------------------------------------------------------------------
@@ -358,7 +358,8 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         gateway.app,
         host=config.server.host,
         port=config.server.port,
-        ws=DroppableWebSocket,
+        http=partial(HttpConnection, gateway.connections),  # type: ignore[arg-type]
+        ws=partial(WebSocketConnection, gateway.connections),  # type: ignore[arg-type]
         ws_max_size=config.limits.body_megabytes * _MEGABYTE,
         # Deflate costs each idle connection tens of kilobytes and each token its latency.
         ws_per_message_deflate=False,
@@ -367,7 +368,7 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=2,
         lifespan="off",
         backlog=4096,
     )

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vivace.config import LOCAL
 from vivace.errors import NotFound, RequestError
 from vivace.gateway.auth import Keys, check_origin
+from vivace.gateway.connections import Connections
 from vivace.gateway.ids import new_id
 from vivace.protocol.codec import encode, error_payload, retry_headers
 
@@ -28,7 +29,12 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 class Front:
     def __init__(
-        self, app: ASGIApp, sockets: Mapping[str, ASGIApp], keys: Keys, origins: Iterable[str]
+        self,
+        app: ASGIApp,
+        sockets: Mapping[str, ASGIApp],
+        keys: Keys,
+        origins: Iterable[str],
+        connections: Connections,
     ) -> None:
         """``app`` gets HTTP; ``sockets`` get the upgrades at their path, with nothing between
         them and the connection, because every token of a stream passes there."""
@@ -36,6 +42,7 @@ class Front:
         self._sockets = sockets
         self._keys = keys
         self._origins = frozenset(origins)
+        self._connections = connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -52,17 +59,25 @@ class Front:
             state["owner"] = LOCAL if public else self._keys.owner_of(headers.get("authorization"))
             if scope["type"] == "websocket" and scope["path"] not in self._sockets:
                 raise NotFound(f"There is no WebSocket at {scope['path']}.")
+            self._connections.hold(state["owner"])
         except RequestError as error:
             log.info("refused request_id=%s code=%s", request_id, error.code)
             await _refuse(scope, send, error, request_id)
             return
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            self._connections.release(state["owner"])
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await self._sockets[scope["path"]](scope, receive, send)
             return
+        state = scope["state"]
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = {"x-request-id": request_id, **state.get("headers", {})}
+                headers = {"x-request-id": state["request_id"], **state.get("headers", {})}
                 MutableHeaders(scope=message).update(headers)
             await send(message)
 

@@ -207,26 +207,18 @@ class EventStream(HttpResponse):
         self._write = send
         state = self._request.state
         self._connection = connection = self._runner.connect(self, state.owner, state.request_id)
-        leaving = asyncio.create_task(self._await_disconnect(receive))
         try:
             await connection.receive(self._create)
-            turn = asyncio.create_task(connection.finished())
-            await asyncio.wait({turn, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not turn.done():
-                self._gone = True
-                await connection.close()
-            await turn
         except RequestError as error:
             await problem(error, self._request)(scope, receive, send)
             return
-        finally:
-            leaving.cancel()
+        turn = asyncio.create_task(connection.finished())
+        if not await _stays_for(turn, receive):
+            self._gone = True
+            await connection.close()
+        await turn
         if self._begun and not self._gone:
             await self._put({"type": "http.response.body", "body": SSE_DONE})
-
-    async def _await_disconnect(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
 
     async def send(self, events: list[Event]) -> None:
         while events and not self._gone:
@@ -267,7 +259,7 @@ class EventStream(HttpResponse):
 
 
 class Replay(HttpResponse):
-    """Events of a recorded response, from a given one on, until it ends."""
+    """Events of a recorded response, from a given one on, until it ends or nobody reads them."""
 
     def __init__(self, record: Record, after: int) -> None:
         super().__init__(media_type="text/event-stream")
@@ -275,6 +267,14 @@ class Replay(HttpResponse):
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        telling = asyncio.create_task(self._tell(send))
+        try:
+            if await _stays_for(telling, receive):
+                telling.result()
+        finally:
+            telling.cancel()
+
+    async def _tell(self, send: Send) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         number = self._after
@@ -315,16 +315,23 @@ async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> 
     connection = runner.connect(collector, state.owner, state.request_id)
     await connection.receive(create)
     turn = asyncio.create_task(connection.finished())
-    leaving = asyncio.create_task(_until_disconnect(request))
-    await asyncio.wait({turn, leaving}, return_when=asyncio.FIRST_COMPLETED)
-    leaving.cancel()
-    if not turn.done():
+    if not await _stays_for(turn, request.receive):
         await connection.close()
     await turn
     state.headers = connection.headers
     return collector.result()
 
 
-async def _until_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
+async def _stays_for(work: asyncio.Task[None], receive: Receive) -> bool:
+    """Whether the client was still there when the work was done."""
+    leaving = asyncio.create_task(_until_disconnect(receive))
+    try:
+        await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+    return work.done()
+
+
+async def _until_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
         pass

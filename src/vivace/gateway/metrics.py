@@ -20,6 +20,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.open_connections = Gauge(
+            "vivace_connections", "Open connections, of every kind.", registry=self.registry
+        )
         self.connections = Gauge(
             "vivace_websocket_connections", "Open WebSockets.", registry=self.registry
         )

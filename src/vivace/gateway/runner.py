@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -54,6 +54,8 @@ __all__ = ["Connection", "Outlet", "Runner", "Told"]
 log = logging.getLogger("vivace.turns")
 
 _REVOKED = "This key was revoked; ask whoever runs this server."
+_LAST_WORDS = 1.5
+"""Seconds that clients get to take the end of a turn that was stopped at shutdown."""
 
 
 class Outlet(Protocol):
@@ -146,7 +148,8 @@ class Runner:
         except TimeoutError:
             for run in list(self._running.values()):
                 run.cancel()
-            await asyncio.wait_for(self._calm.wait(), 5)
+            with suppress(TimeoutError):  # some wait for a client that takes nothing
+                await asyncio.wait_for(self._calm.wait(), _LAST_WORDS)
 
 
 class Told(Struct, frozen=True):

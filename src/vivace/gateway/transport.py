@@ -1,24 +1,322 @@
-"""uvicorn's WebSocket, with a way to drop a client that takes nothing any more.
+"""uvicorn's HTTP and WebSocket, with bounds: on a request's head, on the time each part may take,
+and on readers that take nothing.
 
-Closing waits until everything written has been taken, which such a client never does; its buffer
-would stay with us for as long as it likes.
+uvicorn reads heads of any length, waits for their end for ever, and closes a connection only when
+everything written has been taken. ``Connections`` keeps the counts and the deadlines; here is what
+begins and ends them, and how a client is told.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 
-__all__ = ["ABORT", "DroppableWebSocket"]
+from vivace.errors import InvalidRequest, RequestError
+from vivace.gateway.connections import Connections
+from vivace.gateway.front import error_body, error_headers
+
+__all__ = ["ABORT", "HttpConnection", "WebSocketConnection"]
 
 ABORT = "vivace.abort"
-"""The ASGI extension under which a connection's abort function is found."""
+"""The ASGI extension by which a WebSocket is ended without a word to a client that takes none."""
+
+_HEAD_BYTES = 65_536
+_HEADERS = 128
+_LINGER = 2.0
+"""Seconds that a refused client gets to read why. A connection that is closed while the client
+still sends takes the answer with it."""
 
 
-class DroppableWebSocket(WebSocketsSansIOProtocol):
+class HttpConnection(HttpToolsProtocol):
+    def __init__(
+        self,
+        connections: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._all = connections
+        self._limits = connections.limits
+        self._answering: deque[RequestResponseCycle] = deque()
+        """Requests that are not answered yet: the first is being answered, others were pipelined
+        behind it. ``cycle`` is the newest."""
+        self._pending = 0
+        """Bytes since the last that came to anything: of a head, a trailer, a chunk's size."""
+        self._fault = _NO_HTTP
+        self._unwanted: RequestError | None = None
+        """Why this connection is one too many, if it is."""
+        self._refused = False
+
+    # -- its life ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._unwanted = self._all.accept(transport, self.client[0] if self.client else None)
+        if self._unwanted is None:
+            self._all.expect(transport, self._limits.head_seconds, self._late_head)
+        else:
+            self._all.expect(transport, _LINGER, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.closed(self.transport)
+        self._nobody_listens()
+        super().connection_lost(exc)
+
+    def _nobody_listens(self) -> None:
+        for cycle in self._answering:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    # -- what a client says -----------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._unwanted is not None and not self._refused:
+            self._refuse(self._unwanted)  # not before it has asked: many would not hear it
+        if self._refused:
+            return
+        self._pending += len(data)
+        super().data_received(data)
+        if self._pending > _HEAD_BYTES and not self._refused:
+            self._refuse(_HEAD_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._all.expect(self.transport, self._limits.head_seconds, self._late_head)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self.headers) >= _HEADERS:
+            self._fault = _HEAD_TOO_LARGE
+            raise self._fault  # the parser stops, and send_400_response is called
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > _HEAD_BYTES:
+            self._fault = _HEAD_TOO_LARGE
+            raise self._fault
+        self._pending = 0
+        self._all.whole(self.transport)
+        self._all.expect(self.transport, self._limits.message_seconds, self._late_body)
+        before = self.cycle
+        super().on_headers_complete()
+        if self.cycle is not before:  # an upgrade gets none
+            self._answering.append(self.cycle)
+
+    def on_body(self, body: bytes) -> None:
+        self._pending = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._pending = 0
+        self._all.whole(self.transport)
+        super().on_message_complete()
+
+    # -- what it is told --------------------------------------------------------------------------
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(self._fault)
+
+    def _late_head(self) -> None:
+        self._refuse(_LATE)
+
+    def _late_body(self) -> None:
+        if self.flow.read_paused:  # it is we who do not listen
+            self._all.expect(self.transport, self._limits.message_seconds, self._late_body)
+        elif self.cycle.response_complete:  # it was answered without it
+            self.transport.abort()
+        else:
+            self._refuse(_LATE)
+
+    def _refuse(self, error: RequestError) -> None:
+        self._all.metrics.refused.labels(error.code).inc()
+        self._refused = True
+        if self._answering and self._answering[0].response_started:
+            self.transport.abort()  # in the middle of an answer is no place for another
+        if self.transport.is_closing():
+            return
+        self._nobody_listens()
+        self.transport.write(_answer(error))
+        self.transport.write_eof()
+        self._all.whole(self.transport)
+        self._all.expect(self.transport, _LINGER, self.transport.abort)
+
+    def on_response_complete(self) -> None:
+        self._answering.popleft()
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._all.unread(self.transport)
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._all.unread(self.transport)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._all.unread(self.transport)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._all.taken(self.transport)
+
+
+class WebSocketConnection(WebSocketsSansIOProtocol):
+    def __init__(
+        self,
+        connections: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._all = connections
+        self._limits = connections.limits
+        self._served = self.app
+        self.app = self._serve
+        self._joined = bytearray()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._served(scope, receive, send)
+        if self.initial_response is not None:  # a refusal is an answer, not a fault of ours
+            self.handshake_complete = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.closed(self.transport)
+        super().connection_lost(exc)
+
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
+        super().on_task_complete(task)
+        if not self.disconnected:
+            self._all.unread(self.transport)
+
+    # -- what a client says -----------------------------------------------------------------------
+
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
-        if hasattr(self, "scope"):  # not for a handshake that was refused
-            extensions = self.scope["extensions"]
-            assert extensions is not None
-            extensions[ABORT] = self.transport.abort  # type: ignore[assignment]
+        if self.close_sent:  # a handshake that was refused
+            return
+        extensions = self.scope["extensions"]
+        assert extensions is not None
+        extensions[ABORT] = self.transport.abort  # type: ignore[assignment]
+        self.read_paused = True  # until the handshake is answered
+        self.transport.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            self.transport.write(_answer(_NO_HANDSHAKE))
+            self.transport.close()
+        elif self.conn.cur_size is not None or self.conn.reader.buffer:
+            self._all.expect(self.transport, self._limits.message_seconds, self._late)
+        else:
+            self._all.whole(self.transport)
+
+    def handle_cont(self, event: Frame) -> None:
+        """Fragments are joined as they come: however small, they cost their bytes and no more."""
+        if self.frames:
+            self._joined = bytearray(self.frames.pop())
+        self._joined += event.data
+        if event.fin:
+            self.frames, self._joined = [bytes(self._joined)], bytearray()
+            self.send_receive_event_to_app()
+
+    def send_receive_event_to_app(self) -> None:
+        self._all.whole(self.transport)
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                text = b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self._fail(CloseCode.INVALID_DATA, "Text must be UTF-8.")
+                return
+            self.frames = []
+            self.queue.put_nowait({"type": "websocket.receive", "text": text})
+            if not self.read_paused:
+                self.read_paused = True
+                self.transport.pause_reading()
+        else:
+            super().send_receive_event_to_app()
+
+    def _late(self) -> None:
+        if self.read_paused:  # it is we who do not listen
+            self._all.expect(self.transport, self._limits.message_seconds, self._late)
+        elif not self.close_sent:
+            self._fail(
+                CloseCode.POLICY_VIOLATION,
+                f"A message must be whole within {self._limits.message_seconds:g} seconds.",
+            )
+
+    def _fail(self, code: int, reason: str) -> None:
+        self.conn.fail(code, reason)
+        self.handle_parser_exception()
+
+    # -- what it is told --------------------------------------------------------------------------
+
+    def handle_ping(self) -> None:
+        if self.writable.is_set():
+            super().handle_ping()
+        else:  # who does not read gets no answer that would have to be kept
+            self.conn.data_to_send()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._all.unread(self.transport)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._all.taken(self.transport)
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
+@cache
+def _answer(error: RequestError) -> bytes:
+    """A whole response, for clients that the application never hears of."""
+    body = error_body(error, "")
+    headers = {
+        **error_headers(error),
+        "content-length": str(len(body)),
+        "connection": "close",
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    status = HTTPStatus(error.status)
+    return f"HTTP/1.1 {status.value} {status.phrase}\r\n{head}\r\n".encode() + body
+
+
+def _refusal(status: int, code: str, message: str) -> RequestError:
+    error = InvalidRequest(message, code=code)
+    error.status = status
+    return error
+
+
+_HEAD_TOO_LARGE = _refusal(
+    431,
+    "headers_too_large",
+    f"The request's headers are more than this server takes, which is {_HEADERS} of them and "
+    f"{_HEAD_BYTES} bytes. Send what is long in the body.",
+)
+_LATE = _refusal(
+    408,
+    "request_timeout",
+    "The request did not arrive in time. Send it again, on a new connection.",
+)
+_NO_HTTP = _refusal(400, "invalid_http", "This is not HTTP as this server reads it (HTTP/1.1).")
+_NO_HANDSHAKE = _refusal(
+    400,
+    "invalid_handshake",
+    "This WebSocket handshake cannot be read: it must be a GET of HTTP/1.1 without a body, with "
+    "headers of at most 8192 bytes each.",
+)

@@ -1,13 +1,12 @@
 """The WebSocket: one connection, many lanes, as long as the client stays.
 
 Written against ASGI itself, because every token passes here. A send waits while the client's
-buffer is full, which pauses that turn alone; ``watch`` closes a client that stays away too long.
+buffer is full, which pauses that turn alone; ``Connections`` ends a client that stays away.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 
 from starlette.types import Receive, Scope, Send
@@ -20,8 +19,6 @@ from vivace.protocol.events import Event
 
 __all__ = ["WebSocketDoor"]
 
-log = logging.getLogger("vivace.websocket")
-
 _GOING_AWAY = 1001
 _POLICY = 1008
 _TRY_LATER = 1013
@@ -33,18 +30,14 @@ class _Outlet:
     def __init__(self, send: Send) -> None:
         self._send = send
         self.gone = False
-        self.waiting_since: float | None = None
 
     async def send(self, events: list[Event]) -> None:
         while events and not self.gone:
             text = encode(events[0]).decode()
-            self.waiting_since = time.monotonic()
             try:
                 await self._send({"type": "websocket.send", "text": text})
             except OSError:  # the server's word for a client that left
                 self.gone = True
-            finally:
-                self.waiting_since = None
             del events[0]
 
 
@@ -79,18 +72,9 @@ class _Socket:
 class WebSocketDoor:
     """The ASGI application behind ``/v1/responses`` for upgrades."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        *,
-        max_connections: int,
-        max_seconds: float,
-        slow_reader_seconds: float,
-    ) -> None:
+    def __init__(self, runner: Runner, *, max_seconds: float) -> None:
         self._runner = runner
-        self._max_connections = max_connections
         self._max_seconds = max_seconds
-        self._slow_reader_seconds = slow_reader_seconds
         self._sockets: set[_Socket] = set()
         self._goodbyes: set[asyncio.Task[None]] = set()
 
@@ -99,7 +83,7 @@ class WebSocketDoor:
         headers = [(b"x-request-id", scope["state"]["request_id"].encode())]
         await send({"type": "websocket.accept", "headers": headers})
         socket = _Socket(scope, send)
-        if len(self._sockets) >= self._max_connections or self._runner.draining:
+        if self._runner.draining:
             await socket.close(_TRY_LATER, "This server takes no more connections now.")
             return
         if not self._runner.knows(socket.owner):  # since it came in
@@ -137,17 +121,6 @@ class WebSocketDoor:
             socket.outlet.gone = True
             await connection.close()
 
-    async def watch(self) -> None:
-        """Close clients that stopped reading. One look a second serves all connections."""
-        while True:
-            await asyncio.sleep(1)
-            longest = time.monotonic() - self._slow_reader_seconds
-            for socket in list(self._sockets):
-                since = socket.outlet.waiting_since
-                if since is not None and since < longest:
-                    log.info("closed a client that took nothing for too long")
-                    socket.abandon()
-
     def revoke(self, owner: str) -> None:
         """Close the connections of an owner that may not speak any more; does not wait for it."""
         for socket in self._sockets:
@@ -158,10 +131,8 @@ class WebSocketDoor:
 
     async def close(self) -> None:
         """Say goodbye to everyone; the server is about to end."""
-        goodbyes = [
-            socket.close(_GOING_AWAY, "This server is shutting down.") for socket in self._sockets
-        ]
-        await asyncio.wait_for(asyncio.gather(*goodbyes, return_exceptions=True), 5)
+        away = "This server is shutting down."
+        await asyncio.gather(*(socket.dismiss(_GOING_AWAY, away) for socket in self._sockets))
 
 
 def _too_old(seconds: float) -> RequestError:

@@ -1,0 +1,209 @@
+"""Every open connection, from the moment it is accepted: how many there may be, how long a client
+may take to say what it wants, and how long to take what it is told.
+
+Nothing here is paid per token. A connection is noted when something of it is unfinished and
+forgotten when that is whole; one look a second serves all that are noted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import struct
+import sys
+import time
+from asyncio import Transport
+from collections.abc import Callable, Iterable
+
+from vivace.config import LOCAL, LimitsConfig
+from vivace.errors import RequestError, TooManyRequests, Unavailable
+from vivace.gateway.metrics import Metrics
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
+
+__all__ = ["Connections"]
+
+log = logging.getLogger("vivace.connections")
+
+_TURNED_AWAY = 1000
+"""How many of those that were refused may still be open, to read why; more get no words."""
+
+_STEP = 48 * 1024
+"""Bytes a reader must take to count as one that reads: as many as a transport lets drain between
+stopping a writer and letting it go on."""
+
+
+class _Unread:
+    """What a client has not taken, and since when none of it."""
+
+    __slots__ = ("since", "size")
+
+    def __init__(self, since: float, size: int) -> None:
+        self.since = since
+        self.size = size
+
+
+class Connections:
+    """Keyed by the transport, which stays the same when a request becomes a WebSocket."""
+
+    def __init__(self, limits: LimitsConfig, trusted: Iterable[str], metrics: Metrics) -> None:
+        """``trusted`` networks are not counted by address: a proxy is one address for many."""
+        self.limits = limits
+        self.metrics = metrics
+        self._trusted = [ipaddress.ip_network(network) for network in trusted]
+        self._open: dict[Transport, str | None] = {}
+        self._turned_away: set[Transport] = set()
+        self._by_address: dict[str, int] = {}
+        self._by_key: dict[str, int] = {}
+        self._due: dict[Transport, tuple[float, Callable[[], None]]] = {}
+        self._unread: dict[Transport, _Unread] = {}
+        metrics.open_connections.set_function(lambda: len(self._open))
+
+    # -- how many ---------------------------------------------------------------------------------
+
+    def accept(self, transport: Transport, address: str | None) -> RequestError | None:
+        """Count it, or say why not; a refusal must not cost more than what it refuses."""
+        group = self._group(address)
+        count = self._by_address.get(group, 0) if group is not None else 0
+        if len(self._open) >= self.limits.connections:
+            return self._turn_away(transport, _FULL)
+        if count >= self.limits.connections_per_address:
+            return self._turn_away(transport, _CROWDED)
+        self._open[transport] = group
+        if group is not None:
+            self._by_address[group] = count + 1
+        return None
+
+    def _turn_away(self, transport: Transport, refusal: RequestError) -> RequestError:
+        if len(self._turned_away) >= _TURNED_AWAY:
+            transport.abort()
+        self._turned_away.add(transport)
+        return refusal
+
+    def _group(self, address: str | None) -> str | None:
+        """What counts as one address; None for what is not counted by it."""
+        if address is None:
+            return None
+        ip = ipaddress.ip_address(address.partition("%")[0])
+        if isinstance(ip, ipaddress.IPv6Address):
+            ip = ip.ipv4_mapped or ip
+        if any(ip in network for network in self._trusted):
+            return None
+        # Whoever has one address of IPv6 has the whole network of 64 bits.
+        return str(ip) if ip.version == 4 else str(int(ip) >> 64)
+
+    def closed(self, transport: Transport) -> None:
+        group = self._open.pop(transport, None)
+        if group is not None:
+            _count_down(self._by_address, group)
+        self._turned_away.discard(transport)
+        self._due.pop(transport, None)
+        self._unread.pop(transport, None)
+
+    def hold(self, owner: str) -> None:
+        """A key opens a WebSocket, or makes a request. A server without keys has one owner for
+        all, who is not counted."""
+        if owner == LOCAL:
+            return
+        count = self._by_key.get(owner, 0)
+        if count >= self.limits.connections_per_key:
+            raise _crowded_key(count)
+        self._by_key[owner] = count + 1
+
+    def release(self, owner: str) -> None:
+        if owner != LOCAL:
+            _count_down(self._by_key, owner)
+
+    # -- how long ---------------------------------------------------------------------------------
+
+    def expect(self, transport: Transport, seconds: float, late: Callable[[], None]) -> None:
+        """What has begun must be whole in so many seconds, or ``late`` is called."""
+        if transport not in self._due:
+            self._due[transport] = (time.monotonic() + seconds, late)
+
+    def whole(self, transport: Transport) -> None:
+        self._due.pop(transport, None)
+
+    def unread(self, transport: Transport) -> None:
+        """The client has more to take than we will keep for it for long."""
+        if transport not in self._unread:
+            self._unread[transport] = _Unread(time.monotonic(), _untaken(transport))
+
+    def taken(self, transport: Transport) -> None:
+        self._unread.pop(transport, None)
+
+    async def watch(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._end_late()
+            self._end_unread(self.limits.slow_reader_seconds)
+
+    def _end_late(self) -> None:
+        now = time.monotonic()
+        for transport, (deadline, late) in list(self._due.items()):
+            if deadline < now:
+                del self._due[transport]
+                late()
+
+    def _end_unread(self, patience: float) -> None:
+        """Closing would wait until all is taken, which such a client never does."""
+        now = time.monotonic()
+        for transport, unread in list(self._unread.items()):
+            size = _untaken(transport)
+            if size == 0:
+                del self._unread[transport]
+            elif size <= unread.size - _STEP:
+                unread.since, unread.size = now, size
+            elif unread.since <= now - patience:
+                log.info("closed a client that took nothing for too long")
+                transport.abort()
+
+    def leave(self) -> None:
+        """The server is about to end: nobody is waited for who has not said what it wants, or
+        does not take what it was told."""
+        for transport in list(self._due):
+            transport.abort()
+        self._end_unread(patience=1)
+
+
+def _untaken(transport: Transport) -> int:
+    """Bytes that wait for the client: those we keep, and what the kernel keeps before them, which
+    takes more only when much of it has gone."""
+    size = transport.get_write_buffer_size()
+    if size and sys.platform == "linux":
+        plug = transport.get_extra_info("socket")
+        queued = fcntl.ioctl(plug.fileno(), termios.TIOCOUTQ, bytes(4))
+        size += struct.unpack("i", queued)[0]
+    return size
+
+
+def _count_down(counts: dict[str, int], name: str) -> None:
+    counts[name] -= 1
+    if not counts[name]:
+        del counts[name]
+
+
+_FULL = Unavailable(
+    "This server has as many connections as it takes; try again in a moment.",
+    code="too_many_connections",
+    retry_after=5,
+)
+_CROWDED = TooManyRequests(
+    "Your address has as many connections as one may have here. Close some, or ask whoever runs "
+    "this server to raise limits.connections_per_address or to name your proxy in "
+    "server.trusted_proxies.",
+    code="too_many_connections",
+    retry_after=5,
+)
+
+
+def _crowded_key(count: int) -> RequestError:
+    return TooManyRequests(
+        f"This key uses {count} connections at once, which is its limit. Close some, or ask "
+        "whoever runs this server to raise limits.connections_per_key.",
+        code="too_many_connections",
+        retry_after=1,
+    )

@@ -1,0 +1,351 @@
+"""Bytes and seconds are bounded before a key is looked at and after it, whatever the transport."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket as tcp
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from tests.attacks.conftest import SCRIPT, Serving
+from tests.support.http import bearer
+from tests.support.process import Serve
+from tests.support.socket import Socket
+from tests.support.waiting import eventually
+
+FLOOD = f"""
+[[replies]]
+when = "flood"
+then = [{{ do = "say", text = "{" " * 200_000}", times = 40 }}, {{ do = "stall", seconds = 3600 }}]
+[[replies]]
+when = "lump"
+then = [{{ do = "say", text = "{" " * 200_000}", times = 40 }}]
+"""
+"""More than all buffers on the way hold, in few tokens; then to stay, or to end."""
+
+SHORT = {"head_seconds": 1, "message_seconds": 1, "slow_reader_seconds": 1}
+BOUNDS = {"connections": 60, "connections_per_address": 30, "connections_per_key": 8}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """With short deadlines and few connections; an attacker comes from 127.0.0.2."""
+    with Serve(
+        tmp_path_factory.mktemp("transport"),
+        FLOOD + SCRIPT,
+        owners=["ada", "ben"],
+        engine={"slots": 2},
+        tables={
+            "limits": SHORT | BOUNDS,
+            "server": {"trusted_proxies": ["127.0.0.1/32"]},
+            "store": {"path": ":memory:"},
+        },
+    ) as running:
+        yield running
+    assert " ERROR " not in running.log, running.log
+
+
+@pytest.fixture(autouse=True)
+def _calm(server: Serve) -> Iterator[None]:
+    """What one attack took must be given back before the next, and nobody else be disturbed."""
+    yield
+    eventually(lambda: _busy(server) == 0, 6)
+    with server.http("ben") as ben:
+        answer = ben.post("/v1/responses", json={"input": "hi"}, timeout=5)
+        assert answer.json()["status"] == "completed"
+
+
+def _busy(server: Serve) -> float:
+    running = server.metric("vivace_engine_running", "ben")
+    return running + server.metric("vivace_connections", "ben") - 1  # the one that asks
+
+
+def plug(server: Serve, data: bytes = b"", *, attacker: bool = True, buffer: int = 0) -> tcp.socket:
+    one = tcp.socket()
+    if buffer:
+        one.setsockopt(tcp.SOL_SOCKET, tcp.SO_RCVBUF, buffer)
+    one.bind(("127.0.0.2" if attacker else "127.0.0.1", 0))
+    one.settimeout(5)
+    one.connect(("127.0.0.1", server.port))
+    one.sendall(data)
+    return one
+
+
+def request(head: str, body: object = None, owner: str = "ada") -> bytes:
+    sent = b"" if body is None else json.dumps(body).encode()
+    lines = [f"{head} HTTP/1.1", "host: localhost", f"content-length: {len(sent)}"]
+    lines += [f"{name}: {value}" for name, value in bearer(owner).items()]
+    return "\r\n".join([*lines, "", ""]).encode() + sent
+
+
+def handshake(owner: str = "ada") -> bytes:
+    key = base64.b64encode(os.urandom(16)).decode()
+    lines = ["GET /v1/responses HTTP/1.1", "host: localhost", "upgrade: websocket"]
+    lines += ["connection: upgrade", "sec-websocket-version: 13", f"sec-websocket-key: {key}"]
+    lines += [f"{name}: {value}" for name, value in bearer(owner).items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def frame(data: bytes, opcode: int = 1, *, fin: bool = True) -> bytes:
+    head = bytes([(0x80 if fin else 0) | opcode])
+    length = len(data)
+    if length < 126:
+        size = bytes([0x80 | length])
+    elif length < 65_536:
+        size = bytes([0x80 | 126]) + struct.pack("!H", length)
+    else:
+        size = bytes([0x80 | 127]) + struct.pack("!Q", length)
+    return head + size + bytes(4) + data
+
+
+def heard(one: tcp.socket) -> bytes:
+    """All it is told, until it is left."""
+    said = b""
+    with suppress(ConnectionResetError):
+        while data := one.recv(65_536):
+            said += data
+    return said
+
+
+def create(text: str, **body: object) -> dict[str, object]:
+    return {"model": "local-model", "input": text, "store": False, **body}
+
+
+# -- readers that take nothing --------------------------------------------------------------------
+
+
+def test_unread_event_streams_give_their_slots_back(server: Serve) -> None:
+    asked = request("POST /v1/responses", create("flood", stream=True))
+    with plug(server, asked, buffer=4096), plug(server, asked, buffer=4096):
+        eventually(lambda: server.metric("vivace_engine_running", "ben") == 2)
+        with server.http("ben") as ben:  # waits in the queue until one of them is dropped
+            answer = ben.post("/v1/responses", json=create("hi"), timeout=10)
+        assert answer.json()["status"] == "completed"
+        eventually(lambda: server.metric("vivace_engine_running", "ben") == 0)
+
+
+def test_an_unread_websocket_gives_its_slot_back(server: Serve) -> None:
+    asked = json.dumps({"type": "response.create", **create("flood")}).encode()
+    with plug(server, handshake(), buffer=4096) as one:
+        one.recv(12)
+        one.sendall(frame(asked))
+        eventually(lambda: server.metric("vivace_engine_running", "ben") == 1)
+        eventually(lambda: server.metric("vivace_engine_running", "ben") == 0)
+        eventually(lambda: server.metric("vivace_websocket_connections", "ben") == 0)
+
+
+def test_a_reader_that_does_not_take_what_is_kept_is_dropped(server: Serve) -> None:
+    with server.http("ada") as ada:
+        asked = create("lump", background=True, store=True)
+        kept = ada.post("/v1/responses", json=asked).json()["id"]
+        eventually(lambda: ada.get(f"/v1/responses/{kept}").json()["status"] == "completed")
+    body = request(f"GET /v1/responses/{kept}")
+    replay = request(f"GET /v1/responses/{kept}?stream=true")
+    with plug(server, body, buffer=4096) as one, plug(server, replay, buffer=4096) as other:
+        assert one.recv(12) == other.recv(12) == b"HTTP/1.1 200"
+        eventually(lambda: server.metric("vivace_connections", "ben") == 1)
+
+
+def test_a_steady_reader_of_a_large_body_is_not_dropped(server: Serve) -> None:
+    """It takes longer for all of it than one may take for nothing."""
+    asked = request("POST /v1/responses", create("lump"))
+    with plug(server, asked, buffer=4096) as one:
+        said = b""
+        began = time.monotonic()
+        while not said.endswith(b"}") and (data := one.recv(65_536)):
+            said += data
+            if time.monotonic() - began < 2.5:
+                time.sleep(0.02)
+    assert said.count(b" " * 1000) >= 8_000
+
+
+def test_pings_of_one_who_reads_no_answer_cost_no_memory(server: Serve) -> None:
+    with plug(server, handshake(), buffer=4096) as one:
+        one.recv(12)
+        before = server.resident
+        pings = frame(b"x" * 125, 9) * 2000
+        with suppress(OSError):  # it is dropped, sooner or later
+            for _ in range(500):
+                one.sendall(pings)
+        assert server.resident < before + 30_000_000
+
+
+def test_a_client_that_pipelines_and_leaves_frees_its_slot(server: Serve) -> None:
+    asked = request("POST /v1/responses", create("endless", stream=True))
+    with plug(server, asked + request("GET /healthz")) as one:
+        one.recv(12)
+        assert server.metric("vivace_engine_running", "ben") == 1
+
+
+def test_sigterm_waits_for_nobody_who_takes_nothing(serve: Serving) -> None:
+    server = serve(FLOOD, drain=0.5, tables={"limits": {"slow_reader_seconds": 60}})
+    asked = request("POST /v1/responses", create("flood", stream=True))
+    socket = frame(json.dumps({"type": "response.create", **create("flood")}).encode())
+    half = request("POST /v1/responses", create("hi"))[:-3]
+    with (
+        plug(server, asked, buffer=4096),
+        plug(server, handshake(), buffer=4096) as one,
+        plug(server, half),
+        plug(server, half[:20]),
+    ):
+        one.recv(12)
+        one.sendall(socket)
+        eventually(lambda: server.metric("vivace_engine_running") == 2)
+        server.process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        assert server.process.wait(15) == 0
+    assert time.monotonic() - began < 0.5 + 4
+    assert " ERROR " not in server.log, server.log
+
+
+# -- those who do not say what they want ----------------------------------------------------------
+
+
+def test_half_requests_are_gone_after_their_deadline(server: Serve) -> None:
+    whole = request("POST /v1/responses", create("hi"))
+    halves = [b"", b"GET", whole[:30], handshake()[:60], whole[:-1], whole.split(b"{")[0]]
+    with ExitStack() as stack:
+        plugs = [stack.enter_context(plug(server, half)) for half in halves * 3]
+        began = time.monotonic()
+        answers = [heard(one) for one in plugs]
+        assert time.monotonic() - began < 4
+    for answer in answers:
+        assert answer.startswith(b"HTTP/1.1 408 "), answer
+        assert b"did not arrive in time" in answer
+
+
+def test_a_trickle_is_late_as_well(server: Serve) -> None:
+    with plug(server, b"GET /healthz HTTP/1.1\r\n") as one:
+        for number in range(24):
+            one.sendall(f"x-{number}: y\r\n".encode())
+            time.sleep(0.1)
+        assert one.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_message_in_fragments_must_be_finished(server: Serve) -> None:
+    with plug(server, handshake()) as one:
+        one.recv(12)
+        one.sendall(frame(b'{"type":', fin=False))
+        for _ in range(10):
+            one.sendall(frame(b" " * 100, 0, fin=False))
+        closed = heard(one)
+    assert b"must be whole within 1 seconds" in closed
+    assert struct.pack("!H", 1008) in closed
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_many_small_fragments_cost_their_bytes_and_no_more(server: Serve, size: int) -> None:
+    with plug(server, handshake()) as one:
+        one.recv(12)
+        before = server.resident
+        one.sendall(frame(b"{", fin=False))
+        one.sendall(frame(b" " * size, 0, fin=False) * 200_000)
+        assert server.resident < before + 10_000_000
+
+
+def test_a_handshake_that_cannot_be_read_is_answered(server: Serve) -> None:
+    with plug(server, handshake().replace(b"GET", b"POST", 1)) as one:
+        assert heard(one).startswith(b"HTTP/1.1 400 ")
+
+
+# -- heads --------------------------------------------------------------------------------------
+
+
+def test_sixty_megabytes_of_header_stall_nobody(server: Serve) -> None:
+    with plug(server, b"GET / HTTP/1.1\r\nx: ") as one, server.http() as http:
+        slowest, before = 0.0, server.resident
+        with suppress(OSError):
+            for _ in range(60_000_000 // 2**20):
+                one.sendall(b"a" * 2**20)
+                began = time.monotonic()
+                assert http.get("/healthz").status_code == 200
+                slowest = max(slowest, time.monotonic() - began)
+        assert slowest < 0.5
+    assert server.resident < before + 10_000_000
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /healthz HTTP/1.1\r\nx: " + b"a" * 70_000 + b"\r\n\r\n",
+        b"GET /healthz?" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + b"x: y\r\n" * 129 + b"\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + b"x: " + b"y" * 1000 + b"\r\n" + b"x: y\r\n" * 20_000,
+        b"GET /healthz HTTP/1.1\r\nx" + b"x" * 400_000,
+        b"POST /healthz HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n" + b"x: y\r\n" * 200,
+        b"POST /healthz HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx" + b"x" * 400_000,
+        b"POST /healthz HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1;" + b"x" * 400_000,
+    ],
+    ids=["value", "url", "many", "very many", "name", "trailers", "trailer", "chunk extension"],
+)
+def test_a_head_is_bounded_in_all_its_parts(server: Serve, head: bytes) -> None:
+    with plug(server, head) as one:
+        answer = heard(one)
+    assert b"HTTP/1.1 431 " in answer, answer[:300]
+    assert b"headers are more than this server takes" in answer
+
+
+# -- how many -----------------------------------------------------------------------------------
+
+
+def test_an_address_has_so_many_connections_and_a_trusted_proxy_any_number(server: Serve) -> None:
+    with ExitStack() as stack:
+        for _ in range(30):
+            stack.enter_context(plug(server))
+        with plug(server, b"GET /healthz HTTP/1.1\r\n\r\n") as one:
+            answer = heard(one)
+        assert answer.startswith(b"HTTP/1.1 429 ")
+        assert b"retry-after: 5\r\n" in answer
+        assert b"connections_per_address" in answer
+        trusted = [stack.enter_context(plug(server, attacker=False)) for _ in range(25)]
+        with plug(server, b"GET /healthz HTTP/1.1\r\n\r\n", attacker=False) as one:
+            assert one.recv(100).startswith(b"HTTP/1.1 200 ")
+        for one in trusted:
+            one.close()
+
+
+def test_all_connections_count_half_open_ones_too(server: Serve) -> None:
+    with ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(plug(server, attacker=False))
+        for asked in (b"GET /healthz HTTP/1.1\r\n\r\n", handshake()):
+            with plug(server, asked, attacker=False) as one:
+                answer = heard(one)
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert b"retry-after: 5\r\n" in answer
+
+
+def test_a_key_has_so_many_connections_and_another_has_its_own(server: Serve) -> None:
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(server.socket("ada"))
+        with pytest.raises(InvalidStatus) as refused:
+            server.socket("ada")
+        assert refused.value.response.status_code == 429
+        with server.http("ada") as ada:
+            answer = ada.get("/v1/models")
+        assert answer.status_code == 429
+        assert answer.headers["retry-after"] == "1"
+        assert "connections_per_key" in answer.json()["error"]["message"]
+        with server.http("ben") as ben, server.http() as stranger:
+            assert ben.get("/v1/models").status_code == 200
+            assert stranger.get("/healthz").status_code == 200
+
+
+def test_a_refused_websocket_is_no_error_of_ours(server: Serve) -> None:
+    before = len(server.log)
+    for headers in ({}, {"authorization": "Bearer wrong"}, {**bearer("ada"), "origin": "http://x"}):
+        with pytest.raises(InvalidStatus):
+            Socket(server.url, headers)
+    with pytest.raises(InvalidStatus):
+        Socket(f"{server.url}/nothing", bearer("ada"))
+    eventually(lambda: server.log.count("refused request_id", before) == 4)
+    assert " ERROR " not in server.log
