@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vivace.edits.diff import between
-from vivace.edits.v4a import Patch, Piece, hunks_for, write
+from vivace.edits.v4a import hunks_for, write
 from vivace.errors import EditError
+from vivace.protocol.patches import Patch, Piece
 from vivace.syntax.hunk import apply
 
 OLD = """\

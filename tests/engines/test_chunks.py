@@ -23,11 +23,12 @@ from vivace.conversation.deltas import (
     TextDelta,
     Tokens,
 )
-from vivace.engines.chunks import ChunkReader, SseLines
+from vivace.engines.chunks import ChunkReader
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineError
 from vivace.protocol.items import CustomTool, FunctionTool, Tool
 from vivace.protocol.requests import Toolbox, ToolChoice
+from vivace.protocol.sse import SseLines
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.sse"))
 WHOLE = [path for path in RECORDED if path.stem != "auto-broken"]

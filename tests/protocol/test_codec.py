@@ -17,7 +17,6 @@ from msgspec import UNSET, Raw
 from vivace.errors import InvalidRequest, RequestError, TooManyRequests, Unavailable
 from vivace.protocol.chat import decode_chat, decode_completion
 from vivace.protocol.codec import (
-    SSE_DONE,
     decode_client_event,
     decode_compact,
     decode_create,
@@ -26,7 +25,6 @@ from vivace.protocol.codec import (
     encode,
     error_frame,
     error_payload,
-    sse,
 )
 from vivace.protocol.items import (
     AdditionalTools,
@@ -53,6 +51,7 @@ from vivace.protocol.items import (
     SummaryText,
 )
 from vivace.protocol.requests import AllowedTools, Interrupt, NamedTool, Steer
+from vivace.protocol.sse import SSE_DONE, sse
 
 many = settings(deadline=None, max_examples=100)
 

@@ -17,6 +17,7 @@ import msgspec
 
 from vivace.client.errors import ClientError
 from vivace.config import is_loopback
+from vivace.protocol.sse import SseLines
 
 __all__ = ["HttpWire", "http_wire"]
 
@@ -135,13 +136,13 @@ class HttpWire:
 
 async def _events(answer: httpx2.Response) -> AsyncIterator[Event]:
     """Server-sent events; what is no event of the API is left out."""
-    async for line in answer.aiter_lines():
-        if not line.startswith("data:"):
-            continue
-        with contextlib.suppress(msgspec.DecodeError):  # [DONE]
-            event = msgspec.json.decode(line.removeprefix("data:"))
-            if isinstance(event, dict) and "type" in event:
-                yield event
+    lines = SseLines()
+    async for data in answer.aiter_bytes():
+        for line in lines.feed(data):
+            with contextlib.suppress(msgspec.DecodeError):  # [DONE]
+                event = msgspec.json.decode(line)
+                if isinstance(event, dict) and "type" in event:
+                    yield event
 
 
 def _refusal(url: str, answer: httpx2.Response) -> ClientError:

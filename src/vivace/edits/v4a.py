@@ -1,12 +1,4 @@
-"""V4A patches, as Codex's ``apply_patch`` tool takes them: read while they arrive, and written.
-
-    *** Begin Patch
-    *** Update File: path
-    @@ a line somewhere above
-     a line that stays
-    -a line that goes
-    +a line that comes
-    *** End Patch
+"""V4A patches (``protocol/patches.py``) against a text: their hunks, and hunks written as a patch.
 
 Lines are found by what they say, not by number. What is found twice is refused.
 """
@@ -14,151 +6,17 @@ Lines are found by what they say, not by number. What is found twice is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
-
-from msgspec import Struct
 
 from vivace.edits.diff import changes
 from vivace.edits.matching import Match, find, fitted
 from vivace.errors import EditError
+from vivace.protocol.patches import AT_END, Patch, Piece, updated
 from vivace.syntax.hunk import Hunk, apply, replacing
 from vivace.syntax.lines import lines_of
 
-__all__ = ["Patch", "Piece", "hunks_for", "write"]
+__all__ = ["hunks_for", "write"]
 
-_BEGIN, _END = "*** Begin Patch", "*** End Patch"
-_UPDATE, _ADD, _DELETE = "*** Update File: ", "*** Add File: ", "*** Delete File: "
-_MOVE, _AT_END = "*** Move to: ", "*** End of File"
 _CONTEXT = 3
-
-Action = Literal["update", "add", "delete"]
-
-
-class Piece(Struct, frozen=True, kw_only=True):
-    """One closed part of a patch: lines of one file that change together, or a whole file."""
-
-    path: str
-    action: Action
-    moved_to: str | None = None
-    above: tuple[str, ...] = ()
-    """Lines that stand before the place, outermost first."""
-    old: tuple[str, ...] = ()
-    new: tuple[str, ...] = ()
-    at_end: bool = False
-
-
-class Patch:
-    """Text in, each piece out as soon as it is closed."""
-
-    def __init__(self) -> None:
-        self._partial = ""
-        self._state: Literal["before", "between", "inside", "after"] = "before"
-        self._open: _Open | None = None
-
-    def feed(self, text: str) -> list[Piece]:
-        lines = lines_of(self._partial + text)
-        self._partial = lines.pop() if lines and not lines[-1].endswith("\n") else ""
-        return [piece for line in lines for piece in self._line(line)]
-
-    def finish(self) -> list[Piece]:
-        found = self._line(self._partial + "\n") if self._partial else []
-        self._partial = ""
-        if self._state != "after":
-            raise EditError(f"The patch was cut off: there is no '{_END}'.")
-        return found
-
-    def _line(self, line: str) -> list[Piece]:
-        mark = line.rstrip()
-        if self._state == "before":
-            self._state = "between" if mark == _BEGIN else "before"
-            return []
-        if self._state == "after":
-            return []
-        if mark == _END:
-            self._state = "after"
-            return self._close()
-        if mark.startswith((_UPDATE, _ADD, _DELETE)):
-            closed = self._close()
-            self._open = _Open(mark)
-            return closed
-        if self._open is None:
-            if mark:
-                raise EditError(f"The patch names no file before this line: {mark[:60]}")
-            return []
-        return self._open.take(line.rstrip("\r\n"))
-
-    def _close(self) -> list[Piece]:
-        closed = self._open.close(last=True) if self._open else []
-        self._open = None
-        return closed
-
-
-class _Open:
-    """The part of a patch that is about one file, while it is read."""
-
-    def __init__(self, mark: str) -> None:
-        head = next(each for each in (_UPDATE, _ADD, _DELETE) if mark.startswith(each))
-        self._action: Action = "update" if head == _UPDATE else "add" if head == _ADD else "delete"
-        self._path = mark.removeprefix(head).strip()
-        self._moved_to: str | None = None
-        self._given = 0
-        self._clear()
-
-    def _clear(self) -> None:
-        self._above: list[str] = []
-        self._old: list[str] = []
-        self._new: list[str] = []
-        self._at_end = False
-
-    def take(self, line: str) -> list[Piece]:
-        if line.startswith(_MOVE):
-            self._moved_to = line.removeprefix(_MOVE).strip()
-            return []
-        if line.rstrip() == _AT_END:
-            self._at_end = True
-            return []
-        if self._action == "update" and line.startswith("@@"):
-            closed = self.close()
-            if above := line.removeprefix("@@").strip():
-                self._above.append(above)
-            return closed
-        self._body(line)
-        return []
-
-    def _body(self, line: str) -> None:
-        mark, rest = line[:1], line[1:] + "\n"
-        if mark == "+":
-            self._new.append(rest)
-        elif self._action == "update" and mark in ("-", " ", ""):
-            self._old.append(rest)
-            if mark != "-":
-                self._new.append(rest)
-        elif line.strip():
-            raise EditError(
-                f"A line of the patch for {self._path} begins with neither '+', '-' nor a space: "
-                f"{line[:60]}"
-            )
-
-    def close(self, *, last: bool = False) -> list[Piece]:
-        """The piece read so far; a file that is only moved, added empty or deleted is one too."""
-        bare = last and not self._given and (self._action != "update" or self._moved_to is not None)
-        if not self._old and not self._new and not bare:
-            return []
-        piece = Piece(
-            path=self._path,
-            action=self._action,
-            moved_to=self._moved_to,
-            above=tuple(self._above),
-            old=tuple(self._old),
-            new=tuple(self._new),
-            at_end=self._at_end,
-        )
-        self._given += 1
-        self._clear()
-        return [piece]
-
-
-# -- applying -------------------------------------------------------------------------------------
 
 
 def hunks_for(text: str, pieces: Sequence[Piece]) -> list[Hunk]:
@@ -205,9 +63,7 @@ def write(path: str, text: str, hunks: Sequence[Hunk]) -> str:
     lines = lines_of(text)
     context = _CONTEXT
     while True:
-        patch = "".join(
-            [f"{_BEGIN}\n{_UPDATE}{path}\n", *_pieces(lines, hunks, context), f"{_END}\n"]
-        )
+        patch = updated(path, _pieces(lines, hunks, context))
         if _reads_as(patch, text, wanted):
             return patch
         if context > len(lines):
@@ -231,7 +87,7 @@ def _pieces(lines: Sequence[str], hunks: Sequence[Hunk], context: int) -> Iterat
     at = 0
     for number, hunk in enumerate(hunks):
         if not number or hunk.start - at > context:
-            yield "@@\n"
+            yield "@@"
             at = max(at, hunk.start - context)
         yield from (_marked(" ", line) for line in lines[at : hunk.start])
         yield from (_marked("-", line) for line in hunk.old)
@@ -240,8 +96,8 @@ def _pieces(lines: Sequence[str], hunks: Sequence[Hunk], context: int) -> Iterat
         at = min(following, hunk.end + context)
         yield from (_marked(" ", line) for line in lines[hunk.end : at])
     if hunks and at == len(lines):
-        yield f"{_AT_END}\n"
+        yield AT_END
 
 
 def _marked(mark: str, line: str) -> str:
-    return mark + line.rstrip("\r\n") + "\n"
+    return mark + line.rstrip("\r\n")

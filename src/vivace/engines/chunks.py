@@ -19,7 +19,7 @@ from vivace.engines.failures import failure_in_stream
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineError
 
-__all__ = ["CallDelta", "ChunkReader", "FunctionDelta", "MessageDelta", "SseLines"]
+__all__ = ["CallDelta", "ChunkReader", "FunctionDelta", "MessageDelta"]
 
 
 class FunctionDelta(Struct):
@@ -67,23 +67,6 @@ class _Chunk(Struct):
 
 
 _decoder: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
-
-
-class SseLines:
-    """Cuts a stream of bytes into the data of its events."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
-
-    def end(self) -> Iterator[bytes]:
-        """The last event, when the stream ended without a newline."""
-        return self.feed(b"\n")
 
 
 class ChunkReader:

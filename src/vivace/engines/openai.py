@@ -19,7 +19,7 @@ from vivace.completion import fim
 from vivace.config import is_loopback
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Chat, Work
-from vivace.engines.chunks import ChunkReader, SseLines
+from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure, retry_after
 from vivace.engines.messages import chat_messages, estimate_tokens
 from vivace.engines.tool_forms import ToolForms
@@ -27,6 +27,7 @@ from vivace.errors import EngineDied
 from vivace.models import Fim
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
+from vivace.protocol.sse import SseLines
 
 __all__ = ["OpenAIEngine"]
 

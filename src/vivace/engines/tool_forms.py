@@ -8,7 +8,6 @@ write the patch, so it is well-formed whatever the model is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -16,6 +15,8 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from vivace.conversation.deltas import CallOpened
+from vivace.errors import EditError
+from vivace.protocol import patches
 from vivace.protocol.items import CustomTool, FunctionTool, ToolCall
 from vivace.protocol.requests import AllowedTools, NamedTool, Toolbox, ToolChoice, ToolMode
 
@@ -220,11 +221,8 @@ _PATCH_PARAMETERS: dict[str, Any] = {
 
 def _patch(change: _Change) -> str:
     if not change.old:
-        body = [f"*** Add File: {change.path}"]
-        body += [f"+{line}" for line in _lines(change.new)]
-    else:
-        body = [f"*** Update File: {change.path}", "@@", *_hunk(change)]
-    return "\n".join(["*** Begin Patch", *body, "*** End Patch"])
+        return patches.added(change.path, _lines(change.new)).removesuffix("\n")
+    return patches.updated(change.path, ["@@", *_hunk(change)]).removesuffix("\n")
 
 
 def _lines(text: str) -> list[str]:
@@ -248,20 +246,19 @@ def _hunk(change: _Change) -> Iterator[str]:
     yield from (f" {line}" for line in old[len(old) - tail :])
 
 
-_ONE_FILE = re.compile(
-    r"\*\*\* Begin Patch\n\*\*\* (?P<what>Add|Update) File: (?P<path>[^\n]+)\n"
-    r"(?P<lines>(?:@@\n)?(?:[ +\-][^\n]*\n)*)\*\*\* End Patch\s*"
-)
-
-
 def _read_patch(text: str) -> _Change | None:
     """A patch of one file as the change we would have asked for; None for any other."""
-    found = _ONE_FILE.fullmatch(text)
-    if found is None:
+    try:
+        reader = patches.Patch()
+        pieces = [*reader.feed(text), *reader.finish()]
+    except EditError:
         return None
-    lines = found["lines"].removeprefix("@@\n").split("\n")[:-1]
-    old = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
-    new = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
-    if not old and found["what"] == "Update":
+    if len(pieces) != 1 or pieces[0].action == "delete":
         return None
-    return _Change(found["path"], "" if found["what"] == "Add" else old, new)
+    piece = pieces[0]
+    if piece.moved_to or piece.above or piece.at_end:
+        return None
+    old, new = "".join(piece.old), "".join(piece.new)
+    if not old and piece.action == "update":
+        return None
+    return _Change(piece.path, old, new)

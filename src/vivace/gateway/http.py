@@ -23,7 +23,7 @@ from vivace.errors import (
 from vivace.gateway.archive import Archive, Record
 from vivace.gateway.front import error_body, error_headers
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import SSE_DONE, encode, sse
+from vivace.protocol.codec import encode
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
@@ -33,6 +33,7 @@ from vivace.protocol.events import (
     SteerFailed,
 )
 from vivace.protocol.requests import CreateResponse
+from vivace.protocol.sse import SSE_DONE, sse
 
 __all__ = [
     "Collector",

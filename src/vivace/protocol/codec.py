@@ -53,7 +53,6 @@ from vivace.protocol.requests import (
 )
 
 __all__ = [
-    "SSE_DONE",
     "decode",
     "decode_client_event",
     "decode_compact",
@@ -67,7 +66,6 @@ __all__ = [
     "finish_create",
     "lane_of",
     "retry_headers",
-    "sse",
 ]
 
 T = TypeVar("T")
@@ -75,14 +73,6 @@ T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 """Any value of the wire as JSON bytes."""
-
-SSE_DONE = b"data: [DONE]\n\n"
-
-
-def sse(name: str, data: bytes) -> bytes:
-    """One server-sent event. JSON has no raw newline in it, so one data line is enough."""
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
-
 
 # -- reading --------------------------------------------------------------------------------------
 
