@@ -11,6 +11,7 @@
     │   ├── NotFound             404  no such model or response
     │   ├── TooLarge             413  body, frame or field over its bound
     │   ├── TooManyRequests      429  over a limit; try again later
+    │   ├── ServerFault          500  a fault of ours, or a stored turn that cannot be read
     │   └── Unavailable          503  draining, or no engine can take it
     ├── EngineError              an engine failed while a turn was running
     │   ├── EngineRefused        it will not do what was asked, and no other would
@@ -40,6 +41,7 @@ __all__ = [
     "InvalidRequest",
     "NotFound",
     "RequestError",
+    "ServerFault",
     "StoreError",
     "TooLarge",
     "TooManyRequests",
@@ -117,6 +119,14 @@ class TooManyRequests(RequestError):
     status = 429
     type = "rate_limit_error"
     default_code = "rate_limit_exceeded"
+
+
+class ServerFault(RequestError):
+    """Not the client's to fix: it learns that, and the log has the place."""
+
+    status = 500
+    type = "server_error"
+    default_code = "server_error"
 
 
 class Unavailable(RequestError):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -20,6 +20,7 @@ from vivace.engines.scripted import Reply, ScriptedEngine
 from vivace.gateway.app import Gateway, uvicorn_config
 
 MODEL = "local-model"
+T = TypeVar("T")
 
 
 def configuration(**changes: Any) -> Config:
@@ -59,7 +60,12 @@ class RunningGateway:
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Something on the gateway's own loop, where its parts may be touched."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
     async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
         async with self.gateway.running():
             await self._server.serve()
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from vivace.conversation.chain import Link
+from vivace.errors import ServerFault
 from vivace.protocol.codec import encode
 from vivace.protocol.events import IncompleteDetails, Response
 from vivace.protocol.items import Item
 from vivace.store.base import Store, StoredTurn
 
 __all__ = ["Archive", "Record", "is_whole"]
+
+T = TypeVar("T")
 
 
 class _Ended(Struct):
@@ -25,6 +29,18 @@ class _Ended(Struct):
 
 _items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
 _ended: msgspec.json.Decoder[_Ended] = msgspec.json.Decoder(_Ended)
+
+
+def _read(decoder: msgspec.json.Decoder[T], data: bytes, response_id: str) -> T:
+    """What was stored may be damaged, or of a version that knew more than this one."""
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ServerFault(
+            f"The stored response '{response_id}' cannot be read: it is damaged, or another "
+            "version of this server wrote it. Delete it, and send the conversation again.",
+            code="response_unreadable",
+        ) from error
 
 
 def is_whole(response: Response | _Ended) -> bool:
@@ -81,11 +97,12 @@ class Archive:
         turns = await self._store.chain(response_id, owner)
         link: Link | None = None
         for turn in turns or ():
-            ended = _ended.decode(turn.response)
+            said = _read(_items, turn.input, turn.id)
+            ended = _read(_ended, turn.response, turn.id)
             link = Link(
                 turn.id,
                 link,
-                tuple(_items.decode(turn.input)),
+                tuple(said),
                 tuple(ended.output),
                 turn.tokens,
                 is_whole(ended),
@@ -116,7 +133,12 @@ class Archive:
     # -- single turns -----------------------------------------------------------------------------
 
     async def turn(self, response_id: str, owner: str) -> StoredTurn | None:
-        return await self._store.load(response_id, owner)
+        """One that can be read; refuses one that cannot."""
+        turn = await self._store.load(response_id, owner)
+        if turn is not None:
+            _read(_items, turn.input, turn.id)
+            _read(_ended, turn.response, turn.id)
+        return turn
 
     async def delete(self, response_id: str, owner: str) -> bool:
         """Whether there was such a turn; what is remembered of another owner's stays."""

@@ -234,6 +234,9 @@ class EventStream(HttpResponse):
                 await self._put(
                     {"type": "http.response.body", "body": _framed(event), "more_body": True}
                 )
+            elif isinstance(event, ErrorFrame) and self._begun:
+                said = sse("error", encode(event))
+                await self._put({"type": "http.response.body", "body": said, "more_body": True})
             elif isinstance(event, ErrorFrame):
                 self._request.state.headers = self._connection.headers
                 error = self._explain(raised(event))

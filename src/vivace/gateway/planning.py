@@ -141,6 +141,11 @@ class Planner:
             now=time.monotonic(),
         )
 
+    def abandon(self, plan: Plan) -> None:
+        """Give back what a turn had that did not come to settle; after that it changes nothing."""
+        plan.place.leave(Outcome(verdict="unknown"))
+        self.ledger.settle(plan.charge, input_tokens=0, output_tokens=0, now=time.monotonic())
+
     def headers(self, model: str | None, owner: str) -> dict[str, str]:
         """What is left of an owner's limits in the tier of this name."""
         tier = self._catalogue.tier(model)

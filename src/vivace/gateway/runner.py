@@ -3,6 +3,7 @@
 The way of one turn is ``Connection._run``. Everything before ``created`` may refuse the request;
 everything after ends in exactly one terminal event. A turn that is to be kept is stored before
 its terminal event is sent, so that a client never knows of an answer that a crash could take.
+What nobody foresaw ends in an event too and gives back its place (``Connection._guarded``).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -34,12 +35,19 @@ from vivace.conversation.session import (
 )
 from vivace.conversation.turn import Turn, open_response
 from vivace.engines.base import Engine, Work
-from vivace.errors import EngineError, RequestError, StoreError, Unauthorized, Unavailable
+from vivace.errors import (
+    EngineError,
+    RequestError,
+    ServerFault,
+    StoreError,
+    Unauthorized,
+    Unavailable,
+)
 from vivace.gateway.archive import Archive, is_whole
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Plan, Planner, failing
-from vivace.protocol.codec import retry_headers
+from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.requests import (
     ClientEvent,
@@ -124,15 +132,15 @@ class Runner:
 
     def began(self, run: _Run) -> None:
         self._running[run.turn.id] = run
-        self.metrics.running.labels(run.model).inc()
         self._calm.clear()
+        self.metrics.running.labels(run.model).inc()
 
     def ended(self, run: _Run) -> None:
         del self._running[run.turn.id]
-        run.ended.set()
-        self.metrics.running.labels(run.model).dec()
         if not self._running:
             self._calm.set()
+        run.ended.set()
+        self.metrics.running.labels(run.model).dec()
 
     def revoke(self, owner: str) -> None:
         """End everything of an owner that may not speak any more; nothing is waited for."""
@@ -270,17 +278,24 @@ class Connection:
     # -- decisions --------------------------------------------------------------------------------
 
     async def _act(self, decisions: Sequence[Decision]) -> None:
+        """Carry out all of them: what one meets must not keep another from starting."""
         for decision in decisions:
-            match decision:
-                case Say():
-                    self._note_refusal(decision.event)
-                    await self._outlet.send([decision.event])
-                case Start():
-                    self._spawn(self._run(decision.ticket))
-                case Fetch():
-                    self._spawn(self._fetch(decision.ticket, decision.response_id))
-                case Stop():
-                    await self._stop(decision)
+            try:
+                await self._do(decision)
+            except Exception:
+                log.exception("fault request_id=%s", self._request_id)
+
+    async def _do(self, decision: Decision) -> None:
+        match decision:
+            case Say():
+                self._note_refusal(decision.event)
+                await self._outlet.send([decision.event])
+            case Start():
+                self._spawn(self._run(decision.ticket), decision.ticket)
+            case Fetch():
+                self._spawn(self._fetch(decision.ticket, decision.response_id), decision.ticket)
+            case Stop():
+                await self._stop(decision)
 
     async def _stop(self, order: Stop) -> None:
         run = self._runs.get(order.ticket.id)
@@ -289,10 +304,34 @@ class Connection:
         elif not run.stop(order) and order.receipt is not None:
             await self._outlet.send([order.receipt])
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    def _spawn(self, work: Coroutine[Any, Any, None], ticket: Ticket | None = None) -> None:
+        task = asyncio.create_task(self._guarded(work, ticket) if ticket else work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None], ticket: Ticket) -> None:
+        """Whatever a task meets, the client hears of it and the ticket's place is free again."""
+        try:
+            with _cancels_of_others():
+                await work
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
+            self._early.pop(ticket.id, None)
+            await self._act(self._session.refuse(ticket, self._refusal(ticket, error)))
+
+    def _refusal(self, ticket: Ticket, error: Exception) -> RequestError:
+        if isinstance(error, RequestError):
+            return error
+        if isinstance(error, StoreError):
+            return Unavailable(str(error), retry_after=1)
+        log.error("fault request_id=%s turn=%s", self._request_id, ticket.id, exc_info=error)
+        return ServerFault(self._fault)
+
+    @property
+    def _fault(self) -> str:
+        return (
+            "An internal error ended this turn. Whoever runs this server finds it in the log by "
+            f"{self._request_id}."
+        )
 
     def _note_refusal(self, event: Event) -> None:
         if isinstance(event, ErrorFrame):
@@ -301,12 +340,8 @@ class Connection:
             log.info("refused request_id=%s code=%s", self._request_id, code)
 
     async def _fetch(self, ticket: Ticket, response_id: str) -> None:
-        try:
-            link = await self._runner.archive.link(response_id, self.owner)
-        except StoreError as error:
-            await self._act(self._session.refuse(ticket, Unavailable(str(error), retry_after=1)))
-        else:
-            await self._act(self._session.found(ticket, link))
+        link = await self._runner.archive.link(response_id, self.owner)
+        await self._act(self._session.found(ticket, link))
 
     # -- one turn ---------------------------------------------------------------------------------
 
@@ -315,10 +350,15 @@ class Connection:
             if ticket.line and self._runner.draining:
                 raise Unavailable("This server is shutting down; connect again.", retry_after=1)
             plan = self._runner.planner.plan(ticket, self.owner)
-        except RequestError as error:
+        except RequestError:
             self.headers = self._runner.planner.headers(ticket.request.body.model, self.owner)
-            await self._act(self._session.refuse(ticket, error))
-            return
+            raise
+        try:
+            await self._run_as_planned(ticket, plan)
+        finally:
+            self._runner.planner.abandon(plan)
+
+    async def _run_as_planned(self, ticket: Ticket, plan: Plan) -> None:
         self.headers = self._runner.planner.headers(plan.offer.tier.name, self.owner)
         task = asyncio.current_task()
         assert task is not None
@@ -326,23 +366,45 @@ class Connection:
         response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
         run = _Run(Turn(response, new_id, ticket.lane), name, ticket, self, task)
         self._runs[ticket.id] = run
-        self._runner.began(run)
         try:
+            self._runner.began(run)
             for order in self._early.pop(ticket.id, ()):
                 await self._stop(order)
             await self._carry(run, ticket, plan)
         finally:
-            plan.place.leave(Outcome(verdict="unknown"))
             del self._runs[ticket.id]
             self._runner.ended(run)
 
     async def _carry(self, run: _Run, ticket: Ticket, plan: Plan) -> None:
         started = time.perf_counter()
         meter = _Meter()
-        last: list[Event]
-        outcome = Outcome(verdict="unknown")
+        last, outcome = await self._answer(run, plan, meter)
+        last = [*run.receipts, *last]
+        link: Link | None = None
         try:
-            last = await self._generate_somewhere(run.turn, plan, meter)
+            tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
+            self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))
+            link = self._link(ticket, run.turn, plan.length(tokens))
+            if ticket.request.stored:
+                last = await self._keep(link, run.turn, last)
+            self._measure(run, meter, started)
+        except Exception:  # the turn has its end, whatever became of its accounts
+            log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
+        decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
+        try:
+            await self._outlet.send(last)
+        except Exception as error:  # noqa: BLE001 - the client must hear of an end
+            told = error_frame(self._refusal(ticket, error), ticket.lane)
+            decisions = [Say(told), *decisions]
+        await self._act(decisions)
+
+    async def _answer(self, run: _Run, plan: Plan, meter: _Meter) -> tuple[list[Event], Outcome]:
+        """The closing events, which are not sent yet, however it ended; and what to make of it."""
+        outcome = Outcome(verdict="unknown")
+        last: list[Event]
+        try:
+            with _cancels_of_others():
+                last = await self._generate_somewhere(run.turn, plan, meter)
             outcome = Outcome()
         except EngineError as error:
             outcome = failing(error)
@@ -353,22 +415,13 @@ class Connection:
             last = [*run.turn.fail(error.code, self._words(error, plan), now())]
         except Exception:  # a fault of ours must end this turn, not wedge its lane
             log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
-            last = [*run.turn.fail("server_error", "An internal error ended this turn.", now())]
+            last = [*run.turn.fail("server_error", self._fault, now())]
         except asyncio.CancelledError:
             if run.stopping is None:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
             last = [*meter.unsent, *run.last_events()]
-        last = [*run.receipts, *last]
-        tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
-        self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))
-        link = self._link(ticket, run.turn, plan.length(tokens))
-        if ticket.request.stored:
-            last = await self._keep(link, run.turn, last)
-        self._measure(run, meter, started)
-        decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
-        await self._outlet.send(last)
-        await self._act(decisions)
+        return last, outcome
 
     def _words(self, error: EngineError, plan: Plan) -> str:
         """What the client is told, and when to try again where HTTP can still say so."""
@@ -418,8 +471,9 @@ class Connection:
 
     async def _keep(self, link: Link, turn: Turn, last: list[Event]) -> list[Event]:
         try:
-            await self._runner.archive.save(link, turn.response, self.owner)
-        except StoreError:
+            with _cancels_of_others():
+                await self._runner.archive.save(link, turn.response, self.owner)
+        except Exception:
             # The answer is whole, so the client gets it; what it must not get is a false promise.
             log.exception("not stored request_id=%s turn=%s", self._request_id, turn.id)
             unstored = replace(turn.response, store=False)
@@ -460,6 +514,19 @@ class Connection:
             tokens.output,
             (ended - started) * 1000,
         )
+
+
+@contextmanager
+def _cancels_of_others() -> Iterator[None]:
+    """If not this task was cancelled but something that it waited for, that is an error like any
+    other, and not to be taken for an order to end."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("what this waited for was cancelled") from error
 
 
 class _Meter:
