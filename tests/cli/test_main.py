@@ -174,3 +174,18 @@ def test_a_script_that_is_not_there_is_named(path: Path, tmp_path: Path) -> None
 def test_a_store_that_cannot_be_opened_is_named(path: Path, tmp_path: Path) -> None:
     path.write_text(RIGHT.replace(":memory:", "missing/vivace.db"))
     assert "missing/vivace.db" in complaint(vivace("serve", cwd=tmp_path))
+
+
+def test_what_needs_no_server_does_not_wait_for_one(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from vivace.cli.main import commands\n"
+        "commands.main(['--version'], standalone_mode=False)\n"
+        "heavy = ('vivace.gateway', 'vivace.engines', 'starlette', 'uvicorn', 'tree_sitter', "
+        "'httpx2', 'rich', 'asyncio')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert ran.stdout.splitlines() == [f"vivace, version {__version__}", "[]"]
