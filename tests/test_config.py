@@ -15,6 +15,7 @@ from vivace.config import (
     ScriptedConfig,
     ServerConfig,
     StoreConfig,
+    host_name,
     is_loopback,
     load,
 )
@@ -95,7 +96,7 @@ def test_an_unknown_key_is_answered_with_the_nearest_right_one(
 
 def test_a_key_like_no_other_is_answered_with_those_there_are(path: Path) -> None:
     said = complaint(path, SMALL + "[server]\nzzz = 1\n")
-    assert "known here: allowed_origins, host, port" in said
+    assert "known here: allowed_hosts, allowed_origins, host, port, trusted_proxies" in said
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,48 @@ def test_a_server_others_can_reach_needs_a_key(path: Path) -> None:
 def test_a_key_made_by_the_command_is_as_good_as_one_in_the_file(path: Path) -> None:
     path.with_name("keys.json").write_text("{}")
     assert read(path, SMALL + '[server]\nhost = "0.0.0.0"\n').server.host == "0.0.0.0"
+
+
+@pytest.mark.parametrize("host", ["https://a.example", "a.example:80", "a/b", "", "*", "::1", "ä"])
+def test_a_name_that_no_browser_would_send_is_not_allowed(path: Path, host: str) -> None:
+    said = complaint(path, SMALL + f'[server]\nallowed_hosts = ["a.example", "{host}"]\n')
+    assert f"server.allowed_hosts: {host!r} is not the name of a host" in said
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("LocalHost:8765", "localhost"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[::1]:80", "[::1]"),
+        ("a.example:", "a.example"),
+        ("", ""),
+        (":80", ""),
+        ("::1", None),
+        ("a.example:80:90", None),
+        ("a.example:http", None),
+        ("user@localhost", None),
+        ("localhost/x", None),
+        ("localhost\n", None),
+        ("localhost, evil.example", None),
+        ("localhost evil.example", None),
+        ("[::1", None),
+        ("[localhost]", None),
+        ("loca\u017fhost", None),
+    ],
+)
+def test_the_name_in_a_host_header(header: str, name: str | None) -> None:
+    assert host_name(header) == name
+
+
+@given(st.text() | st.from_regex(r"[a-z\[\]:.0-9%@/ ]*"))
+def test_a_host_header_is_a_name_and_a_port_or_nothing(header: str) -> None:
+    name = host_name(header)
+    if name is not None:
+        rest = header.lower().removeprefix(name)
+        assert rest in ("", ":") or rest.startswith(":")
+        assert rest[1:] == "" or rest[1:].isdecimal()
+        assert not set(name) & set("/@ \n%")
 
 
 def test_keys_count_beside_the_file_itself_and_not_beside_a_link_to_it(path: Path) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "ServerConfig",
     "StoreConfig",
     "VllmConfig",
+    "host_name",
     "is_loopback",
     "keys_in",
     "load",
@@ -53,6 +54,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
     """Networks whose connections are not counted by address: a balancer is one address for many
     clients, and whoever sits at this machine needs no network to harm it."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names this server is called by, beside those of this machine itself. Without keys it answers
+    to no other; with keys to any, unless some are given here."""
 
 
 class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -278,6 +282,7 @@ def check(raw: dict[str, Any], path: Path) -> Config:
         raise ConfigError(f"{path}: the first line must be 'version = 1'.")
     config = _convert(raw, Config, path)
     _check_names(config, path)
+    _check_hosts(config, path)
     _check_keys(config, path)
     _check_tiers(config, path)
     _check_remote(config, path)
@@ -307,6 +312,15 @@ def _check_names(config: Config, path: Path) -> None:
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ConfigError(f"{path}: two {what} {min(twice)!r}; give each its own.")
+
+
+def _check_hosts(config: Config, path: Path) -> None:
+    for host in config.server.allowed_hosts:
+        if host_name(host) != host.lower() or not host:
+            raise ConfigError(
+                f"{path}: server.allowed_hosts: {host!r} is not the name of a host. Write it as it "
+                "stands in the address, without 'http://' and the port."
+            )
 
 
 def _check_keys(config: Config, path: Path) -> None:
@@ -406,6 +420,15 @@ def _fields_at(place: str) -> list[str]:
         kinds = (ScriptedConfig, OpenAIConfig, LlamaCppConfig, VllmConfig)
         return sorted({field for kind in kinds for field in kind.__struct_fields__})
     return list(tables[table].__struct_fields__)
+
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._\-]*)(:[0-9]*)?", re.IGNORECASE | re.ASCII)
+
+
+def host_name(host: str) -> str | None:
+    """The name in a Host header, without its port; None if it is not one."""
+    found = _HOST.fullmatch(host)
+    return found[1].lower() if found else None
 
 
 def is_loopback(host: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import socket as tcp
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway, configuration
@@ -294,6 +295,70 @@ def test_a_gateway_that_others_can_reach_has_keys_whatever_its_file_said(tmp_pat
         Gateway(config, tmp_path)
     Keyring(tmp_path).create("ann")
     Gateway(config, tmp_path)
+
+
+# -- the name it is called by ---------------------------------------------------------------------
+
+
+def named(gateway: RunningGateway, host: str, path: str = "/v1/models", key: str = "none") -> int:
+    answer = gateway.http.get(path, headers={"Host": host, **bearer(key)})
+    return answer.status_code
+
+
+PATHS = ["/v1/models", "/metrics", "/healthz", "/readyz", "/nothing"]
+
+
+def test_without_keys_a_server_answers_to_the_names_of_this_machine_only() -> None:
+    with RunningGateway() as gateway:
+        for host in ("localhost", "LOCALHOST:1", "127.0.0.1:8765", "127.9.9.9", "[::1]:8765"):
+            assert named(gateway, host) == 200, host
+        for host in ("evil.example", "evil.example:8765", "localhost.evil.example", "0.0.0.0", ""):
+            assert [named(gateway, host, path) for path in PATHS] == [403] * len(PATHS), host
+        refused = gateway.http.post(
+            RESPONSES, json={"input": "x"}, headers={"Host": "evil.example"}
+        )
+        assert refused.status_code == 403
+        problem = refused.json()["error"]
+        assert problem["code"] == "host_not_allowed"
+        assert "'evil.example'" in problem["message"]
+        assert "server.allowed_hosts" in problem["message"]
+
+
+def test_an_upgrade_by_a_strange_name_is_refused() -> None:
+    with RunningGateway() as gateway, pytest.raises(InvalidStatus) as refused:
+        Socket(gateway.url, {"Host": "evil.example"})
+    assert refused.value.response.status_code == 403
+
+
+def test_a_name_that_was_allowed_is_answered_to() -> None:
+    server = {"port": 0, "allowed_hosts": ["Box.example", "[fd00::1]"]}
+    with RunningGateway(config=configuration(server=server)) as gateway:
+        for host in ("box.example", "BOX.EXAMPLE:443", "[fd00::1]:80", "localhost"):
+            assert named(gateway, host) == 200, host
+        assert named(gateway, "evil.example") == 403
+        with Socket(gateway.url, {"Host": "box.example"}) as socket:
+            assert socket.turn("Hi")["type"] == "response.completed"
+
+
+@pytest.mark.parametrize("allowed", [[], ["box.example"]])
+def test_with_keys_a_server_answers_to_any_name_unless_some_are_given(
+    keyring: Keyring, tmp_path: Path, allowed: list[str]
+) -> None:
+    key = keyring.create("ann")
+    config = configuration(server={"port": 0, "allowed_hosts": allowed})
+    with RunningGateway(config=config, base=tmp_path) as gateway:
+        assert named(gateway, "box.example", key=key) == 200
+        assert named(gateway, "other.example", key=key) == (403 if allowed else 200)
+        assert named(gateway, "other.example", "/healthz") == (403 if allowed else 200)
+
+
+def test_a_client_too_old_to_name_the_host_is_no_browser_and_is_answered() -> None:
+    with (
+        RunningGateway() as gateway,
+        tcp.create_connection(("127.0.0.1", gateway.port), 5) as plug,
+    ):
+        plug.sendall(b"GET /v1/models HTTP/1.0\r\n\r\n")
+        assert plug.recv(100).split()[1] == b"200"
 
 
 @pytest.fixture(autouse=True)

@@ -81,7 +81,8 @@ def revoke(name: str, path: Path) -> None:
     Within a second a running server refuses it, and ends its answers and connections.
     """
     keyring = _keyring(path)
-    if _is_configured(name, path) and name not in (entry.name for entry in keyring.entries()):
+    made = any(entry.name == name for entry in keyring.entries())
+    if not made and _is_configured(name, path):
         raise ConfigError(
             f"The key {name!r} stands in {path}. Take it out there, and restart the server."
         )

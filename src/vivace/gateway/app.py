@@ -226,8 +226,14 @@ class Gateway:
             middleware=middleware if origins else [],
             exception_handlers={HTTPException: wrong_address},
         )
-        sockets = {"/v1/responses": self.door}
-        return Front(app, sockets, self.keys, origins, self.connections)
+        return Front(
+            app,
+            {"/v1/responses": self.door},
+            self.keys,
+            self.connections,
+            origins=origins,
+            hosts=config.server.allowed_hosts,
+        )
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

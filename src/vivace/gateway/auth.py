@@ -1,4 +1,4 @@
-"""Who may speak to this server: bearer keys, and the web pages that were allowed."""
+"""Who may speak to this server: bearer keys, and the web pages and names that were allowed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import logging
 from collections.abc import Iterable
 
-from vivace.config import LOCAL, KeyConfig
+from vivace.config import LOCAL, KeyConfig, host_name, is_loopback
 from vivace.errors import ConfigError, Forbidden, Unauthorized
 from vivace.keyring import Keyring, admitted
 
-__all__ = ["Keys", "check_origin"]
+__all__ = ["Keys", "check_host", "check_origin"]
 
 log = logging.getLogger("vivace.keys")
 
@@ -81,3 +81,21 @@ def check_origin(origin: str | None, allowed: Iterable[str]) -> None:
             "server.allowed_origins.",
             code="origin_not_allowed",
         )
+
+
+def check_host(hosts: Iterable[str], allowed: Iterable[str]) -> None:
+    """Refuse browsers that got here by a name which is not ours (DNS rebinding).
+
+    Whoever owns a name can let it point to this machine. To a browser their page is then this
+    server's own, so it sends no Origin, and the name in Host is all that tells. A request without
+    Host, as HTTP/1.0 has them, comes from no browser.
+    """
+    for host in hosts:
+        name = host_name(host)
+        if name is None or not (is_loopback(name) or name in allowed):
+            raise Forbidden(
+                f"This server is not known by the name in the Host header, {host!r}. Use localhost "
+                "or 127.0.0.1, or if it is to be reached by that name, add it to "
+                "server.allowed_hosts.",
+                code="host_not_allowed",
+            )

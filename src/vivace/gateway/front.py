@@ -1,6 +1,6 @@
 """The front door: every request and every upgrade passes here before anything is read of it.
 
-Gives the request its id, checks the Origin and the key, and turns errors into their wire form.
+Gives the request its id, checks Host, Origin and key, and turns errors into their wire form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vivace.config import LOCAL
 from vivace.errors import NotFound, RequestError
-from vivace.gateway.auth import Keys, check_origin
+from vivace.gateway.auth import Keys, check_host, check_origin
 from vivace.gateway.connections import Connections
 from vivace.gateway.ids import new_id
 from vivace.protocol.codec import encode, error_payload, retry_headers
@@ -33,8 +33,10 @@ class Front:
         app: ASGIApp,
         sockets: Mapping[str, ASGIApp],
         keys: Keys,
-        origins: Iterable[str],
         connections: Connections,
+        *,
+        origins: Iterable[str],
+        hosts: Iterable[str],
     ) -> None:
         """``app`` gets HTTP; ``sockets`` get the upgrades at their path, with nothing between
         them and the connection, because every token of a stream passes there."""
@@ -43,6 +45,7 @@ class Front:
         self._keys = keys
         self._origins = frozenset(origins)
         self._connections = connections
+        self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -54,6 +57,8 @@ class Front:
         state["request_id"] = request_id
 
         try:
+            if self._hosts or not self._keys.needed:
+                check_host(headers.getlist("host"), self._hosts)
             check_origin(headers.get("origin"), self._origins)
             public = scope["path"] in _OPEN or _is_preflight(scope, headers)
             state["owner"] = LOCAL if public else self._keys.owner_of(headers.get("authorization"))
