@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
+from math import log
 from typing import Any
 
 import pytest
@@ -81,6 +83,27 @@ def test_a_full_queue_refuses_with_the_time_to_come_back() -> None:
     assert refused.value.code == "queue_full"
     assert refused.value.retry_after is not None
     assert one.lengths()["fast", "agent"] == 1
+
+
+def test_a_queue_that_one_key_has_filled_is_open_to_others_for_their_share() -> None:
+    one = scheduler(Room(1), queue=8)
+    for _ in range(9):
+        one.submit(job("greedy"), 0)
+    with pytest.raises(TooManyRequests):
+        one.submit(job("greedy"), 0)
+    for _ in range(4):
+        assert isinstance(one.submit(job("modest"), 0), Waiting)
+    with pytest.raises(TooManyRequests):
+        one.submit(job("modest"), 0)
+
+
+def test_however_many_keys_there_are_a_queue_is_full_some_time() -> None:
+    one, taken = scheduler(Room(1), queue=16), 0
+    for number in range(2000):
+        with suppress(TooManyRequests):
+            one.submit(job(f"key {number % 100}"), 0)
+            taken += 1
+    assert 16 <= taken - 1 <= 16 * (1 + log(16))
 
 
 def test_what_would_begin_too_late_is_refused_early() -> None:

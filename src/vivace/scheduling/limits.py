@@ -15,6 +15,7 @@ was used had been charged.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import OrderedDict
 from typing import Annotated
@@ -74,8 +75,8 @@ def remaining(arrival: float, limit: int, now: float) -> int:
     return min(limit, max(0, math.floor((seconds + _GRAIN) * limit / _MINUTE)))
 
 
-def _cost(amount: int, limit: int | None) -> float:
-    return _MINUTE * amount / limit if limit else 0.0
+def _cost(amount: int, limit: int) -> float:
+    return _MINUTE * amount / limit
 
 
 class _Spent(Struct, eq=False):
@@ -84,6 +85,8 @@ class _Spent(Struct, eq=False):
     at: float
     cost: float
     open: bool
+    before: float
+    """The arrival without it and all that came after it."""
 
 
 class _Meter:
@@ -96,33 +99,38 @@ class _Meter:
         self._spent: list[_Spent] = []
 
     def charge(self, cost: float, now: float) -> _Spent:
-        spent = _Spent(now, cost, open=True)
+        spent = _Spent(now, cost, open=True, before=self.arrival)
         self._spent.append(spent)
         self.arrival = advance(self.arrival, cost, now)
         return spent
 
     def settle(self, spent: _Spent, cost: float, now: float) -> None:
+        """Costs what the charges since then are many, and those are still open: a request that is
+        refused as soon as it was charged costs next to nothing."""
         if cost > spent.cost:
-            self._spent.append(_Spent(now, cost - spent.cost, open=False))
+            self._settled(self.charge(cost - spent.cost, now))
         else:
             spent.cost = cost
+        self._settled(spent)
+
+    def _settled(self, spent: _Spent) -> None:
+        """Two that are settled and follow each other are as good as one."""
         spent.open = False
-        self._spent = self._settled()
-        self.arrival = -math.inf
-        for each in self._spent:
+        place = len(self._spent) - 1
+        while self._spent[place] is not spent:
+            place -= 1
+        first = place - (place > 0 and not self._spent[place - 1].open)
+        after = place + 1 + (place + 1 < len(self._spent) and not self._spent[place + 1].open)
+        self._spent[first:after] = [functools.reduce(_joined, self._spent[first:after])]
+        self.arrival = self._spent[first].before
+        for each in self._spent[first:]:
+            each.before = self.arrival
             self.arrival = advance(self.arrival, each.cost, each.at)
 
-    def _settled(self) -> list[_Spent]:
-        """Two charges in a row are as good as one, so there are few more than are open."""
-        kept: list[_Spent] = []
-        for spent in self._spent:
-            if kept and not kept[-1].open and not spent.open:
-                last = kept.pop()
-                at = max(last.at, spent.at - last.cost)
-                kept.append(_Spent(at, last.cost + spent.cost, open=False))
-            else:
-                kept.append(spent)
-        return kept
+
+def _joined(one: _Spent, other: _Spent) -> _Spent:
+    at = max(one.at, other.at - one.cost)
+    return _Spent(at, one.cost + other.cost, open=False, before=one.before)
 
 
 # -- all limits -----------------------------------------------------------------------------------
@@ -134,7 +142,8 @@ class Charge(Struct, eq=False):
     owner: str
     tier: str
     limits: Limits
-    spent: tuple[_Spent, ...]
+    spent: tuple[_Spent | None, ...]
+    """None where there is no limit."""
     open: bool = True
 
 
@@ -177,7 +186,7 @@ class Ledger:
         self._accounts[owner, tier] = account
         account.running += 1
         spent = tuple(
-            meter.charge(_cost(amount, limit), now)
+            meter.charge(_cost(amount, limit), now) if limit is not None else None
             for meter, amount, limit in zip(account.meters, amounts, limits.rates, strict=True)
         )
         return Charge(owner, tier, limits, spent)
@@ -197,7 +206,8 @@ class Ledger:
         for meter, spent, amount, limit in zip(
             account.meters, charge.spent, amounts, charge.limits.rates, strict=True
         ):
-            meter.settle(spent, _cost(amount, limit), now)
+            if spent is not None and limit is not None:
+                meter.settle(spent, _cost(amount, limit), now)
 
     def headers(self, owner: str, tier: str, limits: Limits, now: float) -> dict[str, str]:
         """``x-ratelimit-*`` as OpenAI sends them; of the two kinds of tokens, the scarcer."""

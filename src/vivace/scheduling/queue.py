@@ -7,11 +7,16 @@ starts level with the least served of those at work, so that nobody saves up tur
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heapreplace, merge
+from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import Literal
 
 from msgspec import Struct
+
+from vivace.scheduling.ranking import Rank, Ranking
 
 __all__ = ["KINDS", "FairQueue", "Job", "Kind", "Weights"]
 
@@ -47,88 +52,180 @@ class Job(Struct, frozen=True, kw_only=True, eq=False):
     """Engines that have failed it already."""
 
 
-class FairQueue:
+class _Lane:
+    """Turns that wait for the same engines with the same urgency: what one fits, they all fit."""
+
+    __slots__ = ("length", "queues", "ranking")
+
     def __init__(self) -> None:
-        self._waiting: dict[Kind, dict[str, deque[Job]]] = {kind: {} for kind in KINDS}
+        self.length = 0
+        self.queues: dict[str, OrderedDict[str, _Arrived]] = {}
+        """Of each owner, in the order in which they came."""
+        self.ranking = Ranking()
+        """Of the owners: the least served first, and of these the one that came first."""
+
+    def push(self, arrived: _Arrived, served: float) -> None:
+        owner = arrived.job.owner
+        queue = self.queues.setdefault(owner, OrderedDict())
+        queue[arrived.job.id] = arrived
+        self.length += 1
+        self.rank(owner, served)
+
+    def remove(self, job: Job, served: float) -> bool:
+        queue = self.queues.get(job.owner)
+        if queue is None or queue.pop(job.id, None) is None:
+            return False
+        self.length -= 1
+        if queue:
+            self.rank(job.owner, served)
+        else:
+            del self.queues[job.owner]
+            self.ranking.drop(job.owner)
+        return True
+
+    def rank(self, owner: str, served: float) -> None:
+        if owner in self.queues:
+            self.ranking.put(owner, (served, _head(self.queues[owner]).number))
+
+    def first(self) -> tuple[Rank, Job]:
+        first = self.ranking.first()
+        assert first is not None, "a lane that is empty is given up"
+        rank, owner = first
+        return rank, _head(self.queues[owner]).job
+
+
+class _Arrived(Struct, frozen=True):
+    number: int
+    job: Job
+
+
+_NONE: OrderedDict[str, _Arrived] = OrderedDict()
+
+
+def _head(queue: OrderedDict[str, _Arrived]) -> _Arrived:
+    return next(iter(queue.values()))
+
+
+class FairQueue:
+    """Nothing here costs more than O(log n) of the owners that wait, but for ``places``, which
+    looks at them all."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[Kind, dict[tuple[str, frozenset[str]], _Lane]] = {
+            kind: {} for kind in KINDS
+        }
         self._served: dict[str, float] = {}
         self._at_work: dict[str, int] = {}
-        self._length = 0
+        self._levels = Ranking()
+        """Of those at work, by what they were given."""
+        self._arrivals = 0
 
     def __len__(self) -> int:
-        return self._length
+        return sum(lane.length for lanes in self._lanes.values() for lane in lanes.values())
 
     def count(self, tier: str, kind: Kind) -> int:
-        queues = self._waiting[kind].values()
-        return sum(1 for queue in queues for job in queue if job.tier == tier)
+        return sum(lane.length for lane in self._of_tier(tier, kind))
 
     def has_like(self, job: Job) -> bool:
         """Whether one waits for the same engines with the same urgency."""
-        queues = self._waiting[job.kind].values()
-        return any(each.tier == job.tier and each.avoid == job.avoid for q in queues for each in q)
+        return (job.tier, job.avoid) in self._lanes[job.kind]
+
+    def _of_tier(self, tier: str, kind: Kind) -> list[_Lane]:
+        return [lane for (name, _), lane in self._lanes[kind].items() if name == tier]
 
     # -- counting what was given ------------------------------------------------------------------
 
     def enter(self, owner: str) -> None:
         """The owner has one more turn here, waiting or running."""
         if owner not in self._at_work:
-            others = [self._served[each] for each in self._at_work]
-            self._served[owner] = max(self._served.get(owner, 0.0), min(others, default=0.0))
+            least = self._levels.first()
+            floor = least[0][0] if least is not None else 0.0
+            self._served[owner] = served = max(self._served.get(owner, 0.0), floor)
+            self._levels.put(owner, (served, 0))
         self._at_work[owner] = self._at_work.get(owner, 0) + 1
 
     def leave(self, owner: str) -> None:
         self._at_work[owner] -= 1
         if not self._at_work[owner]:
             del self._at_work[owner]
+            self._levels.drop(owner)
             if not self._at_work:
                 self._served.clear()  # nobody is here to be fair to
 
     def charge(self, owner: str, cost: float) -> None:
         """More was given, or less than was charged before."""
-        self._served[owner] = self._served.get(owner, 0.0) + cost
+        self._served[owner] = served = self._served.get(owner, 0.0) + cost
+        if owner in self._at_work:
+            self._levels.put(owner, (served, 0))
+        for lanes in self._lanes.values():
+            for lane in lanes.values():
+                lane.rank(owner, served)
 
     # -- waiting ----------------------------------------------------------------------------------
 
     def push(self, job: Job) -> None:
-        self._waiting[job.kind].setdefault(job.owner, deque()).append(job)
-        self._length += 1
+        self._arrivals += 1
+        lane = self._lanes[job.kind].setdefault((job.tier, job.avoid), _Lane())
+        lane.push(_Arrived(self._arrivals, job), self._served[job.owner])
 
     def remove(self, job: Job) -> bool:
-        queue = self._waiting[job.kind].get(job.owner)
-        if queue is None or job not in queue:
+        lanes, like = self._lanes[job.kind], (job.tier, job.avoid)
+        if like not in lanes or not lanes[like].remove(job, self._served[job.owner]):
             return False
-        queue.remove(job)
-        if not queue:
-            del self._waiting[job.kind][job.owner]
-        self._length -= 1
+        if not lanes[like].length:
+            del lanes[like]
         return True
 
     def pop(self, fits: Callable[[Job], bool]) -> Job | None:
         """The next one for whom there is room."""
-        for kind in KINDS:
-            owners = self._waiting[kind]
-            for owner in sorted(owners, key=self._served.__getitem__):
-                for job in owners[owner]:
-                    if fits(job):
-                        self.remove(job)
-                        return job
+        for lanes in self._lanes.values():
+            firsts = [lane.first() for lane in lanes.values()]
+            fitting = [(rank, job) for rank, job in firsts if fits(job)]
+            if fitting:
+                _, job = min(fitting, key=itemgetter(0))
+                self.remove(job)
+                return job
         return None
 
-    def places(self, tier: str) -> dict[str, int]:
-        """For each that waits in a tier, how many would be taken before it if nobody else came."""
-        return {job.id: place for place, job in enumerate(self._in_order(tier))}
+    def ahead(self, job: Job) -> int:
+        """About how many would be taken before one that comes now, by counts alone: everyone else
+        gets as many turns first as its owner has asked for before it, and one more."""
+        before = sum(self.count(job.tier, kind) for kind in KINDS[: KINDS.index(job.kind)])
+        length = own = owners = 0
+        for lane in self._of_tier(job.tier, job.kind):
+            mine = lane.queues.get(job.owner, _NONE)
+            itself = job.id in mine
+            length += lane.length - itself
+            own += len(mine) - itself
+            owners += len(lane.queues) - bool(mine)
+        return before + min(length, own + (own + 1) * owners)
+
+    def places(self, tier: str, most: int) -> dict[str, int]:
+        """For each that waits in a tier, up to so many, how many would be taken before it if nobody
+        else came."""
+        return {job.id: place for place, job in enumerate(islice(self._in_order(tier), most))}
 
     def _in_order(self, tier: str) -> Iterator[Job]:
+        served: dict[str, float] = {}
         for kind in KINDS:
-            served = dict(self._served)
-            queues = {
-                owner: deque(job for job in queue if job.tier == tier)
-                for owner, queue in self._waiting[kind].items()
-            }
-            queues = {owner: queue for owner, queue in queues.items() if queue}
-            while queues:
-                owner = min(queues, key=served.__getitem__)
-                job = queues[owner].popleft()
-                served[owner] += job.cost
-                if not queues[owner]:
-                    del queues[owner]
+            queues: dict[str, list[Iterator[_Arrived]]] = {}
+            for lane in self._of_tier(tier, kind):
+                for owner, queue in lane.queues.items():
+                    queues.setdefault(owner, []).append(iter(queue.values()))
+            waiting = []
+            for owner, parts in queues.items():
+                rest = merge(*parts, key=attrgetter("number")) if len(parts) > 1 else parts[0]
+                arrived = next(rest)
+                level = served.get(owner, self._served[owner])
+                waiting.append((level, arrived.number, arrived.job, rest))
+            heapify(waiting)
+            while waiting:
+                level, _, job, rest = waiting[0]
                 yield job
+                served[job.owner] = level + job.cost
+                following = next(rest, None)
+                if following is None:
+                    heappop(waiting)
+                else:
+                    place = (level + job.cost, following.number, following.job, rest)
+                    heapreplace(waiting, place)

@@ -20,7 +20,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from vivace.errors import RequestError, TooManyRequests, Unavailable
+from vivace.errors import TooManyRequests, Unavailable
 from vivace.scheduling.placement import Breaker, Replica, place
 from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
 from vivace.scheduling.tiers import Tier
@@ -45,7 +45,9 @@ class Room(Struct, frozen=True):
 _PATIENCE = 60.0
 """Seconds. Nobody is kept waiting for engines that take nothing for longer."""
 _LOOK = 0.25
-_GROUPS: tuple[Kind, ...] = ("interactive", "agent")
+"""Seconds. What many ask for is looked at anew a few times a second, and not for each of them."""
+_PLACES = 1000
+"""Beyond this place in the queue, a guess will do."""
 
 
 def _group(kind: Kind) -> Kind:
@@ -53,10 +55,15 @@ def _group(kind: Kind) -> Kind:
     return "interactive" if kind == "interactive" else "agent"
 
 
-class _Outlook(Struct, frozen=True):
+class _Look(Struct, frozen=True):
     at: float
     places: dict[str, int]
-    seconds: dict[Kind, Callable[[int], float]]
+
+
+class _Outlook(Struct, frozen=True):
+    at: float
+    seconds: Callable[[int], float]
+    """How long one waits behind so many others."""
 
 
 class Started(Struct, frozen=True):
@@ -122,7 +129,8 @@ class Scheduler:
         self._queue = FairQueue()
         self._running: dict[str, tuple[Started, float]] = {}
         self._waits: dict[tuple[str, Kind], Waits] = {}
-        self._outlooks: dict[str, _Outlook] = {}
+        self._looks: dict[str, _Look] = {}
+        self._outlooks: dict[tuple[str, Kind], _Outlook] = {}
 
     def _target_of(self, engine: str) -> float:
         """The first token that the strictest of its tiers wants from an engine."""
@@ -136,19 +144,15 @@ class Scheduler:
     # -- what happens -----------------------------------------------------------------------------
 
     def submit(self, job: Job, now: float) -> Started | Waiting:
-        self._queue.enter(job.owner)
         if not self._queue.has_like(job):
             engine = self._find(job, now)
             if engine is not None:
+                self._queue.enter(job.owner)
                 return self._start(job, engine, now)
+        waiting = self._foretold(job, self._queue.ahead(job), now)
+        self._check(job, waiting, now)
+        self._queue.enter(job.owner)
         self._queue.push(job)
-        waiting = self.waiting(job, now)
-        try:
-            self._check(job, waiting, now)
-        except RequestError:
-            self._queue.remove(job)
-            self._queue.leave(job.owner)
-            raise
         return waiting
 
     def finished(self, job: Job, now: float, outcome: Outcome) -> list[Started]:
@@ -198,45 +202,38 @@ class Scheduler:
         return started
 
     def _next(self, now: float) -> Job | None:
-        roomy: dict[tuple[str, Kind, frozenset[str]], bool] = {}
-
-        def fits(job: Job) -> bool:
-            alike = (job.tier, job.kind, job.avoid)
-            if alike not in roomy:
-                roomy[alike] = self._has_room(job, now)
-            return roomy[alike]
-
-        return self._queue.pop(fits) if len(self._queue) else None
+        return self._queue.pop(lambda job: self._has_room(job, now))
 
     # -- what others ask --------------------------------------------------------------------------
 
     def waiting(self, job: Job, now: float) -> Waiting:
-        """Where one stands. All who wait share one look, which is taken anew a few times a second:
-        what many ask for must not grow with how many ask."""
-        outlook = self._outlooks.get(job.tier)
-        if outlook is None or now - outlook.at > _LOOK or job.id not in outlook.places:
-            outlook = self._outlooks[job.tier] = self._look(job.tier, now)
-        ahead = outlook.places.get(job.id, 0)
+        """Where one stands, by a look that all who wait share."""
+        look = self._looks.get(job.tier)
+        if look is None or now - look.at > _LOOK:
+            look = self._looks[job.tier] = _Look(now, self._queue.places(job.tier, _PLACES))
+        ahead = look.places.get(job.id)
+        return self._foretold(job, self._queue.ahead(job) if ahead is None else ahead, now)
+
+    def _foretold(self, job: Job, ahead: int, now: float) -> Waiting:
         if self._has_room(job, now):
             return Waiting(ahead + 1, 0.0)
-        seconds = outlook.seconds[_group(job.kind)](ahead)
+        seconds = self._outlook(job.tier, _group(job.kind), now).seconds(ahead)
         return Waiting(ahead + 1, max(seconds, self._closed_for(job, now)))
 
-    def _look(self, name: str, now: float) -> _Outlook:
-        engines = self._tiers[name].engines
-        places = self._queue.places(name)
-        seconds: dict[Kind, Callable[[int], float]] = {}
-        for kind in _GROUPS:
+    def _outlook(self, name: str, group: Kind, now: float) -> _Outlook:
+        outlook = self._outlooks.get((name, group))
+        if outlook is None or now - outlook.at > _LOOK:
+            engines = self._tiers[name].engines
             running = [
-                now - started
-                for run, started in self._running.values()
+                now - since
+                for run, since in self._running.values()
                 if run.engine in engines
-                and (kind == "interactive" or run.job.kind != "interactive")
+                and (group == "interactive" or run.job.kind != "interactive")
             ]
-            slots = sum(self._engines[engine].replica(kind, now).slots for engine in engines)
-            waits = self._waits_of(name, kind)
-            seconds[kind] = waits.outlook(len(places), running, slots)
-        return _Outlook(now, places, seconds)
+            slots = sum(self._engines[engine].replica(group, now).slots for engine in engines)
+            seconds = self._waits_of(name, group).outlook(running, slots)
+            outlook = self._outlooks[name, group] = _Outlook(now, seconds)
+        return outlook
 
     def lengths(self) -> dict[tuple[str, Kind], int]:
         return {

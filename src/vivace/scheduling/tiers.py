@@ -25,7 +25,8 @@ class Tier(Struct, frozen=True, kw_only=True):
     """Use the first engine that has room, in their order, rather than spreading conversations."""
     limits: Limits = Limits()
     queue: int = 256
-    """How many may wait."""
+    """How many may wait before one that comes; so a key that has filled the queue alone leaves
+    others their share."""
     first_token: float | None = None
     """Seconds; a turn that would wait longer is refused at once rather than late."""
 

@@ -38,14 +38,14 @@ class Waits:
 
         ``running``: how long each of those at work has been so.
         """
-        return self.outlook(ahead, running, slots)(ahead)
+        return self.outlook(running, slots)(ahead)
 
-    def outlook(self, most: int, running: Sequence[float], slots: int) -> Callable[[int], float]:
+    def outlook(self, running: Sequence[float], slots: int) -> Callable[[int], float]:
         """The same for everyone who waits, played through once for all of them."""
         if not self._took or not running:
             return lambda ahead: 0.0
         sample = sorted(self._took)
-        plays = [self._play(sample, min(most, _FAR), running) for _ in range(_PLAYS)]
+        plays = [self._play(sample, running) for _ in range(_PLAYS)]
         starts: list[float] = [median(each) for each in zip(*plays, strict=True)]
         beyond = self.mean / max(1, slots)
 
@@ -55,12 +55,12 @@ class Waits:
 
         return estimate
 
-    def _play(self, sample: list[float], most: int, running: Sequence[float]) -> list[float]:
+    def _play(self, sample: list[float], running: Sequence[float]) -> list[float]:
         """When a slot becomes free for the first, the second … of those who wait."""
         ends = [self._rest(sample, since) for since in running]
         heapq.heapify(ends)
         starts = []
-        for _ in range(most):
+        for _ in range(_FAR):
             starts.append(ends[0])
             heapq.heapreplace(ends, ends[0] + self._draw(sample))
         return [*starts, ends[0]]
