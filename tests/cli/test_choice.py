@@ -61,10 +61,10 @@ def test_the_table_chooses_and_the_machine_is_the_reason(kind: models.Kind, memo
 @pytest.mark.parametrize(
     "row",
     [row for row in models.RECOMMENDED if not row.served],
-    ids=lambda row: f"{row.kind}-{row.memory // GIB}",
+    ids=lambda row: f"{row.kind}-{row.gib}",
 )
 def test_what_the_table_chooses_fits_with_the_options_it_starts_with(row: models.Choice) -> None:
-    here = machine(row.memory // GIB, free=models.SHARE[row.kind] * row.memory / GIB, kind=row.kind)
+    here = machine(row.gib, free=models.SHARE[row.kind] * row.gib, kind=row.kind)
     check_memory(choose(None, here), here, 2 * models.FAST_CONTEXT, 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +35,7 @@ from vivace.protocol.events import (
     OutputTextDone,
     ReasoningTextDelta,
     ReasoningTextDone,
+    Response,
     ResponseCompleted,
     ResponseCreated,
     ResponseEvent,
@@ -41,16 +43,24 @@ from vivace.protocol.events import (
     ResponseIncomplete,
     ResponseInProgress,
 )
-from vivace.protocol.items import CustomToolCall, FunctionCall, Item, Message, Reasoning, text_of
+from vivace.protocol.items import (
+    CustomToolCall,
+    FunctionCall,
+    Item,
+    Message,
+    Reasoning,
+    ToolCall,
+    text_of,
+)
 from vivace.protocol.requests import CreateBody, CreateResponse
 
 TERMINAL = (ResponseCompleted, ResponseIncomplete, ResponseFailed)
 SOME = Tokens(input=10, output=4, cached=8, reasoning=1)
 
 
-def new_turn(lane: str | None = None) -> Turn:
+def new_turn(lane: str | None = None, **body: Any) -> Turn:
     numbers = count()
-    response = open_response(CreateResponse(CreateBody()), "resp_1", "m", 100)
+    response = open_response(CreateResponse(CreateBody(**body)), "resp_1", "m", 100)
     return Turn(response, lambda prefix: f"{prefix}_{next(numbers)}", lane)
 
 
@@ -105,8 +115,8 @@ def end(turn: Turn, how: str) -> list[ResponseEvent]:
     return turn.feed(Finished("stop", SOME), 200)
 
 
-def play(said: list[Delta], how: str) -> tuple[Turn, list[ResponseEvent]]:
-    turn = new_turn()
+def play(said: list[Delta], how: str, **body: Any) -> tuple[Turn, list[ResponseEvent]]:
+    turn = new_turn(**body)
     events = turn.begin()
     for delta in said:
         events += turn.feed(delta, 150)
@@ -231,6 +241,25 @@ def test_nothing_an_engine_says_is_lost(said: list[Delta]) -> None:
             in_call = False
             expected += delta.text
     assert "".join(text_in(item) for item in turn.response.output) == expected
+
+
+@many
+@given(st.lists(deltas, max_size=20), st.integers(1, 4))
+def test_calls_beyond_their_limit_are_ignored_and_nothing_else(
+    said: list[Delta], most: int
+) -> None:
+    limited = play(said, "stop", max_tool_calls=most)[0].response
+    free = play(said, "stop")[0].response
+
+    def calls(response: Response) -> list[str]:
+        return [text_in(item) for item in response.output if isinstance(item, ToolCall)]
+
+    def rest(response: Response) -> list[str]:
+        return [text_in(item) for item in response.output if not isinstance(item, ToolCall)]
+
+    assert calls(limited) == calls(free)[:most]
+    assert rest(limited) == rest(free)
+    assert limited.max_tool_calls == most
 
 
 @many

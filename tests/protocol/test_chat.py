@@ -150,6 +150,8 @@ def test_tools_lose_their_extra_level() -> None:
     ("body", "param"),
     [
         ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 5}, "top_logprobs"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages"),
         ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0].role"),
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
@@ -178,6 +180,15 @@ def test_a_tool_without_its_body_is_refused_rather_than_forgotten(body: dict[str
 def test_a_completion_is_text_to_be_continued_or_a_gap_to_be_filled() -> None:
     assert completion(prompt="def f").fill == Fill(prefix="def f")
     assert completion(prompt=["a"], suffix="b").fill == Fill(prefix="a", suffix="b")
+
+
+@pytest.mark.parametrize("nothing", [None, 0, False])
+def test_asking_for_no_log_probabilities_is_no_question(nothing: object) -> None:
+    assert chat(logprobs=nothing) == chat()
+    assert completion(prompt="a", logprobs=nothing).fill == Fill(prefix="a")
+    with pytest.raises(InvalidRequest) as caught:
+        completion(prompt="a", logprobs=5)
+    assert caught.value.param == "logprobs"
 
 
 def test_only_one_prompt_is_completed_at_a_time() -> None:

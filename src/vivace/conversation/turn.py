@@ -41,7 +41,7 @@ from vivace.protocol.events import (
     Routing,
     Usage,
 )
-from vivace.protocol.items import Item, ItemStatus, NewId
+from vivace.protocol.items import Item, ItemStatus, NewId, ToolCall
 from vivace.protocol.requests import CreateResponse, TextConfig
 
 __all__ = ["Turn", "open_response", "usage_of"]
@@ -160,6 +160,8 @@ class Turn:
             events = self._close("completed")
             if self._ends_with_item:
                 return events + self._end("incomplete", now, incomplete="steered")
+            if isinstance(delta, CallOpened) and not self._may_call():
+                return events  # and its text, when it comes, is for no call that was opened
             self._open = self._new_item(delta)
             events += self._open.opened()
         if not isinstance(delta, CallOpened):
@@ -222,6 +224,10 @@ class Turn:
         self._status = status
         self.response = replace(self.response, status=status)
         return True
+
+    def _may_call(self) -> bool:
+        most = self.response.max_tool_calls
+        return most is None or sum(isinstance(item, ToolCall) for item in self._output) < most
 
     def _new_item(self, delta: Delta) -> OpenItem:
         index = len(self._output)

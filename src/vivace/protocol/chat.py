@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from vivace.errors import InvalidRequest, RequestError
-from vivace.protocol.codec import decode, encode
+from vivace.protocol.codec import decode, encode, refuse_logprobs
 from vivace.protocol.events import (
     CustomInputDelta,
     FunctionArgumentsDelta,
@@ -192,6 +192,9 @@ class _Shared(Struct, frozen=True, kw_only=True):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: int | None = None
+    logprobs: bool | int | None = None
+    """A flag in one of the two, a number in the other."""
+    top_logprobs: int | None = None
 
     def stops(self) -> list[str]:
         return [self.stop] if isinstance(self.stop, str) else self.stop or []
@@ -199,6 +202,7 @@ class _Shared(Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         if self.n not in (None, 1):
             raise InvalidRequest("Only n=1 is supported; send several requests.", param="n")
+        refuse_logprobs(logprobs=self.logprobs, top_logprobs=self.top_logprobs)
 
     @property
     def wants_usage(self) -> bool:

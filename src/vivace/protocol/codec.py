@@ -65,6 +65,7 @@ __all__ = [
     "error_payload",
     "finish_create",
     "lane_of",
+    "refuse_logprobs",
     "retry_headers",
 ]
 
@@ -287,12 +288,28 @@ def finish_create(body: CreateBody) -> CreateResponse:
                 code="unsupported_parameter",
                 param=name,
             )
+    refuse_logprobs(top_logprobs=body.top_logprobs, include=_LOGPROBS in (body.include or ()))
     return CreateResponse(
         body,
         decode_items(body.input),
         decode_toolbox(body.tools),
         decode_tool_choice(body.tool_choice),
     )
+
+
+_LOGPROBS = "message.output_text.logprobs"
+
+
+def refuse_logprobs(**asked: object) -> None:
+    """Each by the name of the field that asks for them."""
+    for name, value in asked.items():
+        if value:
+            raise InvalidRequest(
+                f"'{name}' asks for log probabilities, which this server does not give; leave it "
+                "out.",
+                code="unsupported_parameter",
+                param=name,
+            )
 
 
 def decode_compact(data: bytes) -> CompactRequest:
