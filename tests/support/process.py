@@ -91,6 +91,11 @@ class Serve:
     def log(self) -> str:
         return Path(self._log.name).read_text()
 
+    @property
+    def errors(self) -> list[str]:
+        """What it logged as a fault of its own."""
+        return [line for line in self.log.splitlines() if " ERROR " in line or "Traceback" in line]
+
     # -- ways in ----------------------------------------------------------------------------------
 
     def http(self, owner: str | None = None, **settings: Any) -> httpx.Client:
