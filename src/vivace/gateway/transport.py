@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from functools import cache
-from http import HTTPStatus
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -22,17 +20,23 @@ from uvicorn.server import ServerState
 from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 
-from vivace.errors import InvalidRequest, RequestError
+from vivace.errors import RequestError
 from vivace.gateway.connections import Connections
-from vivace.gateway.front import error_body, error_headers
+from vivace.gateway.refusals import (
+    HEAD_BYTES,
+    HEAD_TOO_LARGE,
+    HEADERS,
+    LATE,
+    NO_HANDSHAKE,
+    NO_HTTP,
+    answer,
+)
 
 __all__ = ["ABORT", "HttpConnection", "WebSocketConnection"]
 
 ABORT = "vivace.abort"
 """The ASGI extension by which a WebSocket is ended without a word to a client that takes none."""
 
-_HEAD_BYTES = 65_536
-_HEADERS = 128
 _LINGER = 2.0
 """Seconds that a refused client gets to read why. A connection that is closed while the client
 still sends takes the answer with it."""
@@ -55,7 +59,7 @@ class HttpConnection(HttpToolsProtocol):
         behind it. ``cycle`` is the newest."""
         self._pending = 0
         """Bytes since the last that came to anything: of a head, a trailer, a chunk's size."""
-        self._fault = _NO_HTTP
+        self._fault = NO_HTTP
         self._unwanted: RequestError | None = None
         """Why this connection is one too many, if it is."""
         self._refused = False
@@ -89,23 +93,23 @@ class HttpConnection(HttpToolsProtocol):
             return
         self._pending += len(data)
         super().data_received(data)
-        if self._pending > _HEAD_BYTES and not self._refused:
-            self._refuse(_HEAD_TOO_LARGE)
+        if self._pending > HEAD_BYTES and not self._refused:
+            self._refuse(HEAD_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._all.expect(self.transport, self._limits.head_seconds, self._late_head)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.headers) >= _HEADERS:
-            self._fault = _HEAD_TOO_LARGE
+        if len(self.headers) >= HEADERS:
+            self._fault = HEAD_TOO_LARGE
             raise self._fault  # the parser stops, and send_400_response is called
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > _HEAD_BYTES:
-            self._fault = _HEAD_TOO_LARGE
+        if size > HEAD_BYTES:
+            self._fault = HEAD_TOO_LARGE
             raise self._fault
         self._pending = 0
         self._all.whole(self.transport)
@@ -130,7 +134,7 @@ class HttpConnection(HttpToolsProtocol):
         self._refuse(self._fault)
 
     def _late_head(self) -> None:
-        self._refuse(_LATE)
+        self._refuse(LATE)
 
     def _late_body(self) -> None:
         if self.flow.read_paused:  # it is we who do not listen
@@ -138,7 +142,7 @@ class HttpConnection(HttpToolsProtocol):
         elif self.cycle.response_complete:  # it was answered without it
             self.transport.abort()
         else:
-            self._refuse(_LATE)
+            self._refuse(LATE)
 
     def _refuse(self, error: RequestError) -> None:
         self._all.metrics.refused.labels(error.code).inc()
@@ -148,7 +152,7 @@ class HttpConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._nobody_listens()
-        self.transport.write(_answer(error))
+        self.transport.write(answer(error))
         self.transport.write_eof()
         self._all.whole(self.transport)
         self._all.expect(self.transport, _LINGER, self.transport.abort)
@@ -217,7 +221,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            self.transport.write(_answer(_NO_HANDSHAKE))
+            self.transport.write(answer(NO_HANDSHAKE))
             self.transport.close()
         elif self.conn.cur_size is not None or self.conn.reader.buffer:
             self._all.expect(self.transport, self._limits.message_seconds, self._late)
@@ -277,46 +281,3 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._all.taken(self.transport)
-
-
-# -- words ----------------------------------------------------------------------------------------
-
-
-@cache
-def _answer(error: RequestError) -> bytes:
-    """A whole response, for clients that the application never hears of."""
-    body = error_body(error, "")
-    headers = {
-        **error_headers(error),
-        "content-length": str(len(body)),
-        "connection": "close",
-    }
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    status = HTTPStatus(error.status)
-    return f"HTTP/1.1 {status.value} {status.phrase}\r\n{head}\r\n".encode() + body
-
-
-def _refusal(status: int, code: str, message: str) -> RequestError:
-    error = InvalidRequest(message, code=code)
-    error.status = status
-    return error
-
-
-_HEAD_TOO_LARGE = _refusal(
-    431,
-    "headers_too_large",
-    f"The request's headers are more than this server takes, which is {_HEADERS} of them and "
-    f"{_HEAD_BYTES} bytes. Send what is long in the body.",
-)
-_LATE = _refusal(
-    408,
-    "request_timeout",
-    "The request did not arrive in time. Send it again, on a new connection.",
-)
-_NO_HTTP = _refusal(400, "invalid_http", "This is not HTTP as this server reads it (HTTP/1.1).")
-_NO_HANDSHAKE = _refusal(
-    400,
-    "invalid_handshake",
-    "This WebSocket handshake cannot be read: it must be a GET of HTTP/1.1 without a body, with "
-    "headers of at most 8192 bytes each.",
-)
