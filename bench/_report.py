@@ -102,6 +102,12 @@ class Report:
         shown = "  ".join(f"{key} {value:,.2f}" for key, value in values.items())
         print(f"  {name:<44} {shown}  (n={len(samples)})", flush=True)
 
+    def ratio(self, what: str, ours: Sequence[float], theirs: Sequence[float]) -> None:
+        """The ratio of the medians with its interval, where no goal is set."""
+        ratio, low, high = ratio_of(ours, theirs)
+        self.figures[what] = {"ratio": ratio, "low": low, "high": high, "n": len(ours)}
+        print(f"  {what:<44} {ratio:.2f} (95% interval {low:.2f} to {high:.2f}, {len(ours)} pairs)")
+
     def goal(self, what: str, *, met: bool, measured: str) -> None:
         self.figures.setdefault("goals", {})[what] = {"met": met, "measured": measured}
         print(f"  {'met   ' if met else 'MISSED'} {what}: {measured}", flush=True)

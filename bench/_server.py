@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -99,3 +100,17 @@ def served_script(
     script = f'[[replies]]\nthen = [{{ do = "say", text = "{text}", times = {times} }}]\n'
     with served(config, source=source, script_toml=script) as server:
         yield server
+
+
+def threads(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").iterdir())
+
+
+def cpu(pid: int) -> float:
+    """Seconds of the serving process alone; the engine's core is a process of its own."""
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in threads(pid)) / 1e9
+
+
+def raise_file_limit() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -25,9 +25,9 @@ import psutil
 from bench import _files, events, sockets
 from bench._peers import MODEL, ROOT, serve_vivace
 from bench._report import Report, percentile, ratio_of
-from bench._server import free_port, served_script
+from bench._server import cpu, free_port, raise_file_limit, served_script
 from bench._ways import OverWebSocket, tool_output
-from bench.pipeline import ENGINE_CORE, OTHER_CORES, EngineClock, Figures, cpu, share_out
+from bench.pipeline import ENGINE_CORE, OTHER_CORES, EngineClock, Figures, share_out
 
 Pairs = dict[str, list[float]]
 """Figures of the old tree and of the new, one of each a pair."""
@@ -84,7 +84,7 @@ def measure_events(report: Report, options: Any, trees: dict[str, Path]) -> None
 
 
 def measure_sockets(report: Report, options: Any, trees: dict[str, Path]) -> None:
-    sockets.raise_file_limit()
+    raise_file_limit()
     late: Pairs = {name: [] for name in trees}
     costs: Pairs = {name: [] for name in trees}
     memory: dict[str, float] = {}

@@ -5,7 +5,8 @@ gets that is that far behind, or whose engine drafts.
 
 The scripted engine plays as fast as it can (a replayed answer, no model); it lives in the gateway's
 process, so its own work counts against the gateway. The gateway is held to one core, the counting
-client has the other.
+client has the other. Machines differ, so a bare ``websockets`` server that writes the same bytes is
+measured in turn with it, and the ratio is what to quote.
 """
 
 from __future__ import annotations
@@ -18,25 +19,28 @@ from typing import Any
 
 import psutil
 
+from bench._bare_websocket import bare_server
 from bench._raw_socket import open_socket, send_text
 from bench._report import Report
-from bench._server import served_script
+from bench._server import cpu, served_script
 
 _DELTA = b'"response.output_text.delta"'
 _END = b'{"type":"response.completed"'
 
 
+CREATE = json.dumps({"type": "response.create", "input": "go", "store": False})
+
+
 def run(port: int, streams: int) -> tuple[int, float]:
     """Deltas and seconds until every stream has ended."""
     selector = selectors.DefaultSelector()
-    create = json.dumps({"type": "response.create", "input": "go", "store": False})
     sockets = [open_socket(port) for _ in range(streams)]
     rest = dict.fromkeys(sockets, b"")
     for each in sockets:
         selector.register(each, selectors.EVENT_READ, each)
     started = time.perf_counter()
     for each in sockets:
-        send_text(each, create)
+        send_text(each, CREATE)
     deltas = ended = 0
     while ended < streams:
         for key, _ in selector.select():
@@ -74,26 +78,34 @@ def main() -> None:
 
 def measure(report: Report, options: Any, size: int) -> float:
     """Events of so many tokens each; returns the best rate."""
-    with served_script(" word", times=options.tokens, rate=1e9, burst=size) as (port, process):
-        gateway = psutil.Process(process.pid)
-        if hasattr(os, "sched_setaffinity"):
-            gateway.cpu_affinity([0])
-            os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
-        run(port, options.streams)
-        rates, costs = [], []
+    with (
+        served_script(" word", times=options.tokens, rate=1e9, burst=size) as gateway,
+        bare_server(gateway[0], CREATE) as bare,
+    ):
+        both = {"gateway": gateway, "bare": bare}
+        for _, process in both.values():
+            psutil.Process(process.pid).cpu_affinity([0])
+        os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
+        for port, _ in both.values():
+            run(port, options.streams)
+        rates: dict[str, list[float]] = {name: [] for name in both}
+        costs: dict[str, list[float]] = {name: [] for name in both}
         for _ in range(options.rounds):
-            before = gateway.cpu_times()
-            deltas, seconds = run(port, options.streams)
-            after = gateway.cpu_times()
-            used = after.user + after.system - before.user - before.system
-            rates.append(deltas / seconds)
-            costs.append(used / deltas / size)
+            for name, (port, process) in both.items():
+                before = cpu(process.pid)
+                deltas, seconds = run(port, options.streams)
+                rates[name].append(deltas / seconds)
+                costs[name].append((cpu(process.pid) - before) / deltas / size)
     report.say("tokens of an event", options.tokens * options.streams / deltas)
-    report.spread(f"events per second, {size} tokens each", rates, "/s")
+    report.spread(f"events per second, {size} tokens each", rates["gateway"], "/s")
     if size > 1:
-        report.spread("tokens per second in these", [rate * size for rate in rates], "/s")
-    report.spread("CPU per token, engine included", costs, "µs", 1e6)
-    return max(rates)
+        tokens = [rate * size for rate in rates["gateway"]]
+        report.spread("tokens per second in these", tokens, "/s")
+    report.spread("CPU per token, engine included", costs["gateway"], "µs", 1e6)
+    report.spread("a bare websockets server, same bytes", rates["bare"], "/s")
+    report.ratio("events per second, of the bare server's", rates["gateway"], rates["bare"])
+    report.ratio("CPU per token, times the bare server's", costs["gateway"], costs["bare"])
+    return max(rates["gateway"])
 
 
 if __name__ == "__main__":

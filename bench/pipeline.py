@@ -36,7 +36,7 @@ from bench import _files
 from bench._peers import MODEL, serve_bare, serve_litellm, serve_vivace, serve_vllm
 from bench._plot import bars
 from bench._report import Report, ratio_of
-from bench._server import free_port
+from bench._server import cpu, free_port, threads
 from bench._ways import (
     ChatHistory,
     FullHistory,
@@ -82,15 +82,6 @@ class EngineClock:
         lap = {name: now[name] - self._before.get(name, 0.0) for name in now}
         self._before = now
         return lap
-
-
-def threads(pid: int) -> list[Path]:
-    return list(Path(f"/proc/{pid}/task").iterdir())
-
-
-def cpu(pid: int) -> float:
-    """Seconds of the serving process alone; the engine's core is a process of its own."""
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in threads(pid)) / 1e9
 
 
 def share_out(pid: int) -> None:
