@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -326,6 +328,20 @@ def test_the_first_of_several_attempts_that_passes_is_taken(project: Project) ->
     assert [each for each in ran_in if each != str(project.root)]
     assert not any(Path(each).exists() for each in ran_in if each != str(project.root))
     assert project.gateway.engine.running() == 0
+
+
+def test_attempts_are_checked_in_their_copy_though_the_project_is_installed(
+    project: Project,
+) -> None:
+    project.git("add", ".")
+    project.play(answers(TYPED))
+    venv = project.home.folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (next(venv.glob("lib/*/site-packages")) / "shop.pth").write_text(str(project.root))
+    check = f"{venv}/bin/python -c 'import shop; shop.Cart.total.__annotations__[\"return\"]'"
+    ran = project.edit("shop.py", EVERYWHERE, "--yes", "--check", check, "--try", "2")
+    assert ran.returncode == 0, ran.stderr
+    assert project.shop.read_text() == TYPED
 
 
 def test_when_no_attempt_passes_nothing_is_written(project: Project) -> None:

@@ -56,7 +56,9 @@ class _Models:
     type=click.IntRange(1, 16),
     default=1,
     help="Make N edits at once in throwaway copies of the work tree; the first that passes "
-    "--check is shown.",
+    "--check is shown. The check finds the copy, of a project installed in editable form too; but "
+    "not where it names the work tree by an absolute path, runs Python with -I, -E or -S, clears "
+    "the environment, or uses a build folder that was made for the original.",
 )
 @click.option(
     "--sketch",

@@ -2,8 +2,8 @@
 
 With git it is a work tree of the same repository, at the same commit and with the same uncommitted
 and untracked files. What git ignores is not copied; installed packages beside the code are linked,
-because tests need them. A package that was installed in editable form still comes from the
-original.
+because tests need them. What is run in it gets the environment of ``installed.environment_for``, so
+that it finds the copy and not the original.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 
 from vivace.workspace.errors import CannotWrite, GitFailed, reason
 from vivace.workspace.git import run_git
+from vivace.workspace.installed import INSTALLED, link_installed
+from vivace.workspace.redirect.sitecustomize import Trees
 
 __all__ = ["throwaway"]
-
-_INSTALLED = ("node_modules", ".venv", "venv")
 
 
 @contextlib.contextmanager
@@ -59,9 +59,23 @@ def _fill(root: Path, copy: Path) -> None:
     for name in os.fsdecode(changed + untracked).split("\0"):
         if name:
             _take_over(root / name, copy / name)
-    for name in _INSTALLED:
-        if (root / name).is_dir() and not os.path.lexists(copy / name):
-            (copy / name).symlink_to(root / name)
+    trees = Trees(os.path.realpath(root), os.path.realpath(copy))
+    for name in _installed(root):
+        if (copy / name).parent.is_dir() and not os.path.lexists(copy / name):
+            link_installed(root / name, copy / name, trees)
+
+
+def _installed(root: Path) -> set[str]:
+    """Folders with installed packages, at the root or beside a part of the project."""
+    listed = run_git(
+        root, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"
+    )
+    ignored = {name.rstrip("/") for name in os.fsdecode(listed).split("\0")}
+    return {
+        name
+        for name in ignored | INSTALLED
+        if name.rpartition("/")[2] in INSTALLED and (root / name).is_dir()
+    }
 
 
 def _has_commit(root: Path) -> bool:

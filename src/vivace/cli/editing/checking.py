@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +27,17 @@ class Checked:
         return self.status == 0
 
 
-async def run_check(command: str, folder: Path, show: Callable[[bytes], None]) -> Checked:
+async def run_check(
+    command: str,
+    folder: Path,
+    show: Callable[[bytes], None],
+    environment: Mapping[str, str] | None = None,
+) -> Checked:
     """Run it in a shell; what it says is shown as it comes. Cancelled, it and its children end."""
     process = await asyncio.create_subprocess_shell(
         command,
         cwd=folder,
+        env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

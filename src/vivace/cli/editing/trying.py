@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from vivace.cli.editing.targets import Target
 from vivace.cli.editing.view import PlainView, View
 from vivace.client.connection import open_connection
 from vivace.errors import VivaceError
+from vivace.workspace.installed import environment_for
 from vivace.workspace.paths import Workspace
 from vivace.workspace.throwaway import throwaway
 from vivace.workspace.write import replace
@@ -89,7 +91,8 @@ async def _passes(trial: Trial, edits: Sequence[Made]) -> bool:
             document = made.target.document
             path = copy.resolve(str(document.path), allow=[str(document.path)])
             replace(path, document.encode(made.outcome.text), document.version)
-        checked = await run_check(trial.command, copy.root, lambda _: None)
+        own = environment_for(trial.workspace.root, copy.root, os.environ)
+        checked = await run_check(trial.command, copy.root, lambda _: None, own)
         return checked.passed
 
 
