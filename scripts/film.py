@@ -1,7 +1,11 @@
-"""A full-screen program's run as an SVG that moves as it did.
+"""A program's run in a terminal as an SVG that moves as it did.
 
 A program that draws the whole screen each time begins with the cursor at home: what stands between
-two such beginnings is a scene. Without animation, the last scene is seen.
+two such beginnings is a scene. Of a program that writes line after line, every piece is one.
+
+The film begins with its last scene, so that the first look shows what it is for; without animation,
+or where the person wants none, that scene is all there is. Every run of letters is placed by
+itself: not all that show SVG keep the space between them.
 """
 
 from __future__ import annotations
@@ -20,6 +24,10 @@ _HOME = "\x1b[H"
 _LEFT = "\x1b[?1049l"
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-LN-Za-ln-z]")
 """What moves the cursor or hides it; colours end in m."""
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LETTERS = re.compile(r"\S+(?: \S+)*")
+_STILL = 2.5
+"""Seconds that the last scene is seen before the film begins."""
 _COLOURS = {1: "#f87171", 2: "#4ade80", 3: "#facc15", 6: "#67e8f9"}
 
 
@@ -54,10 +62,31 @@ def scenes(heard: Sequence[tuple[float, str]]) -> tuple[list[Scene], str]:
     return found, _CONTROL.sub("", rest)
 
 
-def film(shown: Sequence[Scene], columns: int, caption: str) -> str:
+def growing(heard: Sequence[tuple[float, str]], columns: int) -> list[Scene]:
+    """The screens of a program that writes line after line and moves no cursor."""
+    found: list[Scene] = []
+    rows = [""]
+    for when, text in heard:
+        for part in re.split(r"(\n)", _ESCAPE.sub("", text.replace("\r", ""))):
+            if part == "\n":
+                rows.append("")
+                continue
+            while part:
+                room = columns - len(rows[-1])
+                rows[-1] += part[:room]
+                part = part[room:]
+                if part:
+                    rows.append("")
+        found.append(Scene(when, list(rows)))
+    return found
+
+
+def film(played: Sequence[Scene], columns: int, caption: str) -> str:
     """Each piece of text is there from the scene that brings it to the one that takes it away."""
     # Rounded first, so that what ends and what begins meet.
-    shown = [Scene(round(scene.when, 2), scene.rows) for scene in shown]
+    begun = played[0].when
+    shown = [Scene(0.0, played[-1].rows)]
+    shown += [Scene(round(_STILL + scene.when - begun, 2), scene.rows) for scene in played]
     height = max(len(scene.rows) for scene in shown)
     elements = [
         _element(piece, first, last) for piece, first, last in _runs(shown) if piece.text.strip()
@@ -67,12 +96,12 @@ def film(shown: Sequence[Scene], columns: int, caption: str) -> str:
     body = "\n".join(elements)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {total}">
 <style>
-  text {{ font: 12px Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #d4d4d8;
-         white-space: pre }}
+  text {{ font: 12px Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #d4d4d8 }}
   .bold {{ font-weight: bold; fill: #fafafa }} .dim {{ fill: #8b8b94 }}
   .while {{ opacity: 0; animation-name: there }} .from {{ animation: come 10ms backwards }}
   @keyframes there {{ from, to {{ opacity: 1 }} }}
   @keyframes come {{ from {{ opacity: 0 }} }}
+  @media (prefers-reduced-motion: reduce) {{ .while, .from {{ animation: none }} }}
 </style>
 <rect width="100%" height="100%" rx="8" fill="#18181b"/>
 <circle cx="20" cy="18" r="5" fill="#ef4444"/><circle cx="38" cy="18" r="5" fill="#f59e0b"/>
@@ -102,10 +131,9 @@ def _pieces(scene: Scene) -> Iterator[_Piece]:
         column = 0
         for segment in Text.from_ansi(line).render(console):
             text = segment.text.rstrip("\n")
-            bare = text.strip(" ")
-            start = column + len(text) - len(text.lstrip(" "))
-            if bare:
-                yield _Piece(row, start, bare, _style(segment.style))
+            for letters in _LETTERS.finditer(text):
+                start = column + letters.start()
+                yield _Piece(row, start, letters[0], _style(segment.style))
             column += len(text)
 
 

@@ -19,12 +19,11 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import pexpect
-from film import Scene, film, scenes
+from film import Scene, film, growing, scenes
 from rich.console import Console
 from rich.text import Text
 
@@ -92,8 +91,7 @@ def show(console: Console, command: str) -> None:
 
 # -- a redirect -----------------------------------------------------------------------------------
 
-COLUMNS, ADVANCE, LEADING = 84, 8.4, 19
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+COLUMNS = 84
 
 
 def redirect() -> None:
@@ -102,7 +100,10 @@ def redirect() -> None:
         heard = talk()
         while not was_redirected():
             heard = talk()
-    (PICTURES / "redirect.svg").write_text(animated(heard), encoding="utf-8")
+    command = f'$ vivace ask "{REDIRECTED}"\n'
+    shown = growing([(heard[0][0] - 1, command), *heard], COLUMNS)
+    caption = f"A real run with llama.cpp on {inspect().describe()}."
+    (PICTURES / "redirect.svg").write_text(film(shown, COLUMNS, caption), encoding="utf-8")
 
 
 def was_redirected() -> bool:
@@ -132,7 +133,7 @@ def talk() -> list[tuple[float, str]]:
         while (left := until - time.perf_counter()) > 0:
             with contextlib.suppress(pexpect.TIMEOUT):
                 text = terminal.read_nonblocking(4096, timeout=left)
-                heard.append((time.perf_counter() - started, _COLOURS.sub("", text)))
+                heard.append((time.perf_counter() - started, text))
 
     while sum(len(text) for _, text in heard) < 120:
         listen(0.2)
@@ -143,45 +144,6 @@ def talk() -> list[tuple[float, str]]:
     with contextlib.suppress(pexpect.EOF):
         listen(60)
     return heard
-
-
-def animated(heard: list[tuple[float, str]]) -> str:
-    """Each piece of text fades in when it came; without animation all of it is there."""
-    first = heard[0][0]
-    row = column = 0
-    pieces = []
-    question = f'$ vivace ask "{REDIRECTED}"'
-    for when, text in [(first - 1, f"{question}\n"), *heard]:
-        for part in re.split(r"(\n)", text.replace("\r", "")):
-            if part == "\n":
-                row, column = row + 1, 0
-                continue
-            while part:
-                room = COLUMNS - column
-                pieces.append((when - first + 1, row, column, part[:room]))
-                column += len(part[:room])
-                part = part[room:]
-                if part:
-                    row, column = row + 1, 0
-    shown = "\n".join(
-        f'<text x="{20 + left * ADVANCE:.1f}" y="{50 + down * LEADING}" '
-        f'style="animation-delay:{when:.2f}s">{escape(text)}</text>'
-        for when, down, left, text in pieces
-        if text.strip()
-    )
-    width, height = 40 + COLUMNS * ADVANCE, 60 + (row + 1) * LEADING
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}">
-<style>
-  text {{ font: 14px Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #d4d4d8;
-         white-space: pre; animation: come 10ms both }}
-  @keyframes come {{ from {{ opacity: 0 }} to {{ opacity: 1 }} }}
-</style>
-<rect width="100%" height="100%" rx="8" fill="#18181b"/>
-<circle cx="20" cy="18" r="5" fill="#ef4444"/><circle cx="38" cy="18" r="5" fill="#f59e0b"/>
-<circle cx="56" cy="18" r="5" fill="#22c55e"/>
-{shown}
-</svg>
-"""
 
 
 # -- an edit --------------------------------------------------------------------------------------
