@@ -77,6 +77,29 @@ def test_all_that_a_key_holds_ends_within_a_second_of_its_revocation(serve: Serv
     assert "viv_" not in server.log
 
 
+def test_who_does_not_read_cannot_keep_a_revoked_key_s_streams_open(serve: Serving) -> None:
+    lump = f'{{ do = "say", text = "{" " * 200_000}", times = 40 }}'  # more than all buffers hold
+    server = serve(f'[[replies]]\nwhen = "flood"\nthen = [{lump}]\n', owners=["alice"])
+    keyring = Keyring(server.folder)
+    headers = bearer(keyring.create("mallory"))
+    with server.http(headers=headers) as http, ExitStack() as open_:
+        eventually(lambda: http.get("/v1/models").status_code == 200)
+        made = http.post(RESPONSES, json={"input": "flood", "background": True}).json()["id"]
+        key = f"Host: localhost\r\nAuthorization: {headers['Authorization']}\r\n"
+        body = '{"input": "flood", "stream": true}'
+        for words in (
+            f"POST {RESPONSES} HTTP/1.1\r\n{key}Content-Length: {len(body)}\r\n\r\n{body}",
+            f"GET {RESPONSES}/{made}?stream=true HTTP/1.1\r\n{key}\r\n",
+        ):
+            open_.enter_context(server.raw(words.encode(), receive_buffer=4096))
+        eventually(lambda: http.get(f"{RESPONSES}/{made}").json()["status"] == "completed")
+        stuck = server.metric("vivace_connections", "alice")
+        assert in_use(server) == 1
+        keyring.revoke("mallory")
+        eventually(lambda: server.metric("vivace_connections", "alice") <= stuck - 2, seconds=2)
+        assert in_use(server) == 0
+
+
 def test_a_thief_with_an_open_socket_is_out_when_the_key_is_made_anew(serve: Serving) -> None:
     server = serve(owners=["alice"])
     keyring = Keyring(server.folder)

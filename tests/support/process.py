@@ -107,9 +107,15 @@ class Serve:
     def socket(self, owner: str | None = None, *, receive_buffer: int | None = None) -> Socket:
         return Socket(self.url, _bearer(owner), receive_buffer=receive_buffer)
 
-    def raw(self, data: bytes = b"", timeout: float = 10) -> tcp.socket:
+    def raw(
+        self, data: bytes = b"", timeout: float = 10, *, receive_buffer: int | None = None
+    ) -> tcp.socket:
         """A TCP connection that has said ``data``, for clients that keep to no protocol."""
-        plug = tcp.create_connection(("127.0.0.1", self.port), timeout)
+        plug = tcp.socket()
+        plug.settimeout(timeout)
+        if receive_buffer is not None:
+            plug.setsockopt(tcp.SOL_SOCKET, tcp.SO_RCVBUF, receive_buffer)
+        plug.connect(("127.0.0.1", self.port))
         plug.sendall(data)
         return plug
 

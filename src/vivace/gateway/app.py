@@ -265,6 +265,7 @@ class Gateway:
                 log.info("the key %r was revoked; what it began ends", name)
                 self.door.revoke(owner)
                 self.runner.revoke(owner)
+                self.connections.revoke(owner)
 
     async def _prune(self) -> None:
         while True:

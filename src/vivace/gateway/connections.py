@@ -24,9 +24,15 @@ if sys.platform == "linux":
     import fcntl
     import termios
 
-__all__ = ["Connections"]
+__all__ = ["ABORT", "Connections", "Hold"]
 
 log = logging.getLogger("vivace.connections")
+
+ABORT = "vivace.abort"
+"""The ASGI extension by which a connection is ended without a word to a client that takes none."""
+
+_LAST_WORDS = 0.3
+"""Seconds in which a client whose key was revoked is told so."""
 
 _TURNED_AWAY = 1000
 """How many of those that were refused may still be open, to read why; more get no words."""
@@ -46,6 +52,17 @@ class _Unread:
         self.size = size
 
 
+class Hold:
+    """What a key has here: a WebSocket, or a request."""
+
+    __slots__ = ("abort", "owner")
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.abort: Callable[[], None] | None = None
+        """Cuts it short, once it is being answered."""
+
+
 class Connections:
     """Keyed by the transport, which stays the same when a request becomes a WebSocket."""
 
@@ -57,7 +74,7 @@ class Connections:
         self._open: dict[Transport, str | None] = {}
         self._turned_away: set[Transport] = set()
         self._by_address: dict[str, int] = {}
-        self._by_key: dict[str, int] = {}
+        self._held: dict[str, set[Hold]] = {}
         self._due: dict[Transport, tuple[float, Callable[[], None]]] = {}
         self._unread: dict[Transport, _Unread] = {}
         metrics.open_connections.set_function(lambda: len(self._open))
@@ -103,19 +120,31 @@ class Connections:
         self._due.pop(transport, None)
         self._unread.pop(transport, None)
 
-    def hold(self, owner: str) -> None:
+    def hold(self, owner: str) -> Hold:
         """A key opens a WebSocket, or makes a request. A server without keys has one owner for
-        all, who is not counted."""
-        if owner == LOCAL:
-            return
-        count = self._by_key.get(owner, 0)
-        if count >= self.limits.connections_per_key:
-            raise _crowded_key(count)
-        self._by_key[owner] = count + 1
+        all, who is not limited."""
+        held = self._held.setdefault(owner, set())
+        if len(held) >= self.limits.connections_per_key and owner != LOCAL:
+            raise _crowded_key(len(held))
+        hold = Hold(owner)
+        held.add(hold)
+        return hold
 
-    def release(self, owner: str) -> None:
-        if owner != LOCAL:
-            _count_down(self._by_key, owner)
+    def release(self, hold: Hold) -> None:
+        held = self._held[hold.owner]
+        held.discard(hold)
+        if not held:
+            del self._held[hold.owner]
+
+    def revoke(self, owner: str) -> None:
+        """The owner may not speak any more: answers to it that have not ended by themselves in a
+        moment are cut short."""
+        asyncio.get_running_loop().call_later(_LAST_WORDS, self._cut, owner)
+
+    def _cut(self, owner: str) -> None:
+        for hold in self._held.get(owner, ()):
+            if hold.abort is not None:
+                hold.abort()
 
     # -- how long ---------------------------------------------------------------------------------
 

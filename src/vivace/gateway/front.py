@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vivace.config import LOCAL
 from vivace.errors import NotFound, RequestError
 from vivace.gateway.auth import Keys, check_host, check_origin
-from vivace.gateway.connections import Connections
+from vivace.gateway.connections import ABORT, Connections, Hold
 from vivace.gateway.ids import new_id
 from vivace.protocol.codec import encode, error_payload, retry_headers
 
@@ -64,17 +64,17 @@ class Front:
             state["owner"] = LOCAL if public else self._keys.owner_of(headers.get("authorization"))
             if scope["type"] == "websocket" and scope["path"] not in self._sockets:
                 raise NotFound(f"There is no WebSocket at {scope['path']}.")
-            self._connections.hold(state["owner"])
+            hold = self._connections.hold(state["owner"])
         except RequestError as error:
             log.info("refused request_id=%s code=%s", request_id, error.code)
             await _refuse(scope, send, error, request_id)
             return
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(scope, receive, send, hold)
         finally:
-            self._connections.release(state["owner"])
+            self._connections.release(hold)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, hold: Hold) -> None:
         if scope["type"] == "websocket":
             await self._sockets[scope["path"]](scope, receive, send)
             return
@@ -82,6 +82,7 @@ class Front:
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
+                hold.abort = scope["extensions"][ABORT]
                 headers = {"x-request-id": state["request_id"], **state.get("headers", {})}
                 MutableHeaders(scope=message).update(headers)
             await send(message)

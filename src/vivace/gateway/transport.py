@@ -21,7 +21,7 @@ from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 
 from vivace.errors import RequestError
-from vivace.gateway.connections import Connections
+from vivace.gateway.connections import ABORT, Connections
 from vivace.gateway.refusals import (
     HEAD_BYTES,
     HEAD_TOO_LARGE,
@@ -32,10 +32,7 @@ from vivace.gateway.refusals import (
     answer,
 )
 
-__all__ = ["ABORT", "HttpConnection", "WebSocketConnection"]
-
-ABORT = "vivace.abort"
-"""The ASGI extension by which a WebSocket is ended without a word to a client that takes none."""
+__all__ = ["HttpConnection", "WebSocketConnection"]
 
 _LINGER = 2.0
 """Seconds that a refused client gets to read why. A connection that is closed while the client
@@ -98,6 +95,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
         self._all.expect(self.transport, self._limits.head_seconds, self._late_head)
 
     def on_header(self, name: bytes, value: bytes) -> None:

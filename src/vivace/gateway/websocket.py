@@ -12,8 +12,8 @@ import time
 from starlette.types import Receive, Scope, Send
 
 from vivace.errors import InvalidRequest, RequestError, Unauthorized
+from vivace.gateway.connections import ABORT
 from vivace.gateway.runner import Runner
-from vivace.gateway.transport import ABORT
 from vivace.protocol.codec import decode_client_event, encode, error_frame, lane_of
 from vivace.protocol.events import Event
 
