@@ -9,11 +9,13 @@ else, to whom nothing of the old key's belongs.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
+import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -22,6 +24,9 @@ from msgspec import Struct
 
 from vivace.config import LOCAL, KeyConfig, Name
 from vivace.errors import ConfigError
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["KeyEntry", "Keyring", "admitted"]
 
@@ -84,49 +89,54 @@ class Keyring:
 
     def create(self, name: str) -> str:
         """A new key, which is told here and nowhere else."""
-        entries = self.entries()
-        if any(entry.name == name for entry in entries):
-            raise ConfigError(
-                f"There is a key {name!r} already. Take another name, or revoke that one first: "
-                f"vivace keys revoke {name}"
-            )
         key = f"viv_{secrets.token_urlsafe(32)}"
-        digest = hashlib.sha256(key.encode()).hexdigest()
-        today = datetime.now(UTC).date()
-        try:
-            entry = msgspec.convert(
-                {
-                    "id": f"key_{secrets.token_hex(12)}",
-                    "name": name,
-                    "sha256": digest,
-                    "created_at": today,
-                },
-                type=KeyEntry,
-            )
-        except msgspec.ValidationError:
-            raise ConfigError(
-                f"{name!r} cannot be the name of a key; use letters, digits and any of _ . : / -"
-            ) from None
-        self._write([*entries, entry])
+        entry = _entry(name, key)
+        with self._alone():
+            entries = self.entries()
+            if any(entry.name == name for entry in entries):
+                raise ConfigError(
+                    f"There is a key {name!r} already. Take another name, or revoke that one "
+                    f"first: vivace keys revoke {name}"
+                )
+            self._write([*entries, entry])
         return key
 
     def revoke(self, name: str) -> None:
-        entries = self.entries()
-        kept = [entry for entry in entries if entry.name != name]
-        if len(kept) == len(entries):
-            known = ", ".join(entry.name for entry in entries) or "none"
-            raise ConfigError(f"There is no key {name!r} in {self.path}. Known: {known}.")
-        self._write(kept)
+        with self._alone():
+            entries = self.entries()
+            kept = [entry for entry in entries if entry.name != name]
+            if len(kept) == len(entries):
+                known = ", ".join(entry.name for entry in entries) or "none"
+                raise ConfigError(f"There is no key {name!r} in {self.path}. Known: {known}.")
+            self._write(kept)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One change at a time, or a command could write back what another has just revoked."""
+        if sys.platform == "win32":
+            yield
+            return
+        try:
+            folder = os.open(self.path.resolve().parent, os.O_RDONLY)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        try:
+            with contextlib.suppress(OSError):  # some network file systems lock no folders
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def _write(self, entries: Iterable[KeyEntry]) -> None:
         data = msgspec.json.format(msgspec.json.encode(_Version2(tuple(entries))))
         real = self.path.resolve()  # a link stays a link
         temporary: Path | None = None
         try:
-            # For its owner only, as mkstemp makes it.
+            # For one user only, as mkstemp makes it.
             handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
             temporary = Path(name)
             with open(handle, "wb") as file:  # noqa: PTH123 - a handle
+                _give_to_owner_of(real, file.fileno())
                 file.write(data + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -139,6 +149,29 @@ class Keyring:
 
     def _unreadable(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.path} cannot be read: {error.strerror}.")
+
+
+def _entry(name: str, key: str) -> KeyEntry:
+    fields = {
+        "id": f"key_{secrets.token_hex(12)}",
+        "name": name,
+        "sha256": hashlib.sha256(key.encode()).hexdigest(),
+        "created_at": datetime.now(UTC).date(),
+    }
+    try:
+        return msgspec.convert(fields, type=KeyEntry)
+    except msgspec.ValidationError:
+        raise ConfigError(
+            f"{name!r} cannot be the name of a key; use letters, digits and any of _ . : / -"
+        ) from None
+
+
+def _give_to_owner_of(path: Path, handle: int) -> None:
+    """What root writes for a server of another user, that user must be able to read: it would go
+    by the old keys otherwise."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        like = (path if path.exists() else path.parent).stat()
+        os.fchown(handle, like.st_uid, like.st_gid)
 
 
 def admitted(

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -266,6 +267,33 @@ def test_a_file_from_before_keys_had_ids_is_read_and_its_keys_stay_who_they_were
     keyring.revoke("anna")
     again = keyring.create("anna")
     assert Keys([], keyring).owner_of(f"Bearer {again}") != "anna"
+
+
+def test_commands_at_the_same_time_undo_nothing_of_each_other(keyring: Keyring) -> None:
+    """Above all, nobody writes back a key that was revoked meanwhile."""
+    names = [f"key-{number}" for number in range(8)]
+    for name in names:
+        keyring.create(f"old-{name}")
+
+    def change(name: str) -> None:
+        mine = Keyring(keyring.path.parent)
+        mine.create(name)
+        mine.revoke(f"old-{name}")
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(change, names))
+    assert sorted(entry.name for entry in keyring.entries()) == names
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes for others")
+def test_what_root_changes_stays_readable_for_the_server_s_user(keyring: Keyring) -> None:
+    os.chown(keyring.path.parent, 65534, 65534)
+    keyring.create("anna")
+    assert (keyring.path.stat().st_uid, keyring.path.stat().st_gid) == (65534, 65534)
+    os.chown(keyring.path, 65533, 65533)
+    keyring.revoke("anna")
+    assert keyring.path.stat().st_uid == 65533
+    assert stat.S_IMODE(keyring.path.stat().st_mode) == 0o600
 
 
 def test_a_linked_file_stays_a_link(keyring: Keyring, tmp_path: Path) -> None:
