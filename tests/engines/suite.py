@@ -302,6 +302,21 @@ class EngineSuite:
 
         run(rig, check)
 
+    def test_what_an_aborted_answer_took_is_known(self, rig: Rig) -> None:
+        async def check() -> None:
+            work = rig.long()
+            async with aclosing(rig.engine.generate(work)) as stream:
+                for _ in range(5):
+                    await anext(stream)
+                assert work.tally.output >= 4
+            whole = rig.long()
+            tokens = tokens_in(await answer(rig.engine, whole))
+            assert tokens.output / 2 <= whole.tally.output <= tokens.output * 2
+            assert whole.tally.input in (0, tokens.input)
+            assert whole.tally.cached in (0, tokens.cached)
+
+        run(rig, check)
+
     # -- failure and death ------------------------------------------------------------------------
 
     def test_a_failure_in_mid_stream_ends_that_answer_only(self, rig: Rig) -> None:

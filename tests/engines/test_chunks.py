@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -343,3 +344,38 @@ def test_an_error_is_told_in_its_own_words(error: object) -> None:
 def test_no_bytes_at_all_break_more_than_the_answer(data: bytes) -> None:
     with contextlib.suppress(EngineError):
         list(reader().feed(data))
+
+
+# -- what it took so far --------------------------------------------------------------------------
+
+words = st.lists(st.sampled_from([" a", " the", "return", "():", "  "]), min_size=8, max_size=80)
+
+
+@given(words, st.lists(st.integers(1, 40), min_size=1), st.sampled_from(["content", "call"]))
+def test_tokens_are_told_however_many_come_at_once(
+    tokens: list[str], sizes: list[int], kind: str
+) -> None:
+    """As where they are drafted; and where a call is held back until it is whole."""
+    reading, sent = reader(PATCH), 0
+    for size in itertools.cycle(sizes):
+        text = "".join(tokens[sent : sent + size])
+        sent = min(sent + size, len(tokens))
+        chunk = delta(content=text) if kind == "content" else call("apply_patch", text)
+        list(reading.feed(json.dumps(chunk).encode()))
+        assert sent / 2 <= reading.written <= 2 * sent
+        if sent == len(tokens):
+            return
+
+
+def test_an_endpoint_that_counts_as_it_goes_is_believed() -> None:
+    reading = reader()
+    for number in range(1, 4):
+        chunk = usage(70, 5 * number) | delta(content="one two three")
+        list(reading.feed(json.dumps(chunk).encode()))
+    assert (reading.read_so_far, reading.written) == (70, 15)
+
+
+def test_a_warm_up_writes_nothing() -> None:
+    reading = reader(generate=False)
+    list(reading.feed(json.dumps(delta(content="x")).encode()))
+    assert reading.written == 0

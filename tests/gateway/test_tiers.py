@@ -290,6 +290,45 @@ def test_a_full_queue_refuses_at_once() -> None:
         assert time.perf_counter() - started < 1
 
 
+def tokens_of(gateway: RunningGateway, kind: str) -> float:
+    name = f'vivace_tokens_total{{kind="{kind}",model="local-model"}} '
+    lines = gateway.http.get("/metrics").text.splitlines()
+    return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+
+@pytest.mark.parametrize("burst", [1, 16])
+def test_a_stopped_turn_is_charged_what_it_took_however_its_tokens_came(burst: int) -> None:
+    """A delta is many tokens where the engine drafts, or where its reader was slow."""
+    config = configuration(engine={"rate": 2000, "burst": burst})
+    replies = [Reply(then=(Say(" word", times=160), FOREVER))]
+    with RunningGateway(replies, config=config) as gateway, Socket(gateway.url) as socket:
+        socket.create("x " * 100)
+        running = socket.until("response.created")["response"]["id"]
+        text = ""
+        while len(text) < 160 * len(" word"):
+            text += socket.until("response.output_text.delta")["delta"]
+        socket.send(type="response.interrupt", response_id=running)
+        socket.until("response.incomplete")
+        assert tokens_of(gateway, "output") == 160
+        assert tokens_of(gateway, "input") == 51
+
+
+def test_a_turn_that_no_engine_has_worked_on_is_charged_nothing() -> None:
+    replies = [Reply(then=(Say("word"), FOREVER))]
+    with (
+        RunningGateway(replies, config=one_slot()) as gateway,
+        Socket(gateway.url) as first,
+        Socket(gateway.url) as second,
+    ):
+        first.create("x")
+        first.until("response.output_text.delta")
+        second.create("y " * 100)
+        waiting = second.until("response.queued")["response"]["id"]
+        second.send(type="response.interrupt", response_id=waiting)
+        second.until("response.incomplete")
+        assert tokens_of(gateway, "input") == 0
+
+
 # -- engines that come and go ---------------------------------------------------------------------
 
 

@@ -3,6 +3,9 @@
 An engine answers ``generate`` with deltas that end in exactly one ``Finished``. Closing the
 iterator (or cancelling the task that reads it) aborts the work and frees its slot. When the reader
 is slow the engine must not queue without bound: it joins deltas of the same kind.
+
+A delta may be many tokens, and tokens may be held back until they mean something, so deltas say
+nothing of what an answer that is aborted has cost. The engine notes that in the work's ``tally``.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from vivace.protocol.requests import (
     ToolChoice,
 )
 
-__all__ = ["Card", "Chat", "Engine", "Fill", "Sampling", "Work"]
+__all__ = ["Card", "Chat", "Engine", "Fill", "Sampling", "Tally", "Work"]
 
 
 class Card(Struct, frozen=True):
@@ -59,6 +62,14 @@ class Chat(Struct, frozen=True, kw_only=True):
     prediction: Prediction | None = None
 
 
+class Tally(Struct):
+    """What a piece of work has taken so far, as well as its engine knows; 0 is unknown."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+
+
 class Work(Struct, frozen=True, kw_only=True):
     id: str
     model: str
@@ -73,6 +84,7 @@ class Work(Struct, frozen=True, kw_only=True):
     owner: str = ""
     """Whose work it is. An engine that runs in our process tree shares no cache between owners;
     an HTTP endpoint has no way to be told."""
+    tally: Tally = field(default_factory=Tally)
 
 
 class Engine(Protocol):

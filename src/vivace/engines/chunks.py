@@ -66,6 +66,8 @@ class _Chunk(Struct):
     error: Raw = Raw(b"null")
 
 
+_BYTES_PER_TOKEN = 4
+
 _decoder: msgspec.json.Decoder[_Chunk] = msgspec.json.Decoder(_Chunk)
 
 
@@ -82,6 +84,7 @@ class ChunkReader:
         self._reason = ""
         self._usage: _Usage | None = None
         self._pieces = 0
+        self._bytes = 0
         self._open: tuple[int, str | None] | None = None
         self._held: tuple[str, list[str]] | None = None
 
@@ -105,6 +108,18 @@ class ChunkReader:
         """Whether the engine said why it ended; without that, it broke off."""
         return bool(self._reason)
 
+    @property
+    def read_so_far(self) -> int:
+        """Tokens of the prompt, where the endpoint counts as it goes."""
+        return self._usage.prompt_tokens if self._usage is not None else 0
+
+    @property
+    def written(self) -> int:
+        """Tokens of the answer so far: as the endpoint counts, or one for each piece, or more where
+        a piece is many tokens, as those are that were drafted."""
+        counted = self._usage.completion_tokens if self._usage is not None else 0
+        return max(counted, self._pieces, self._bytes // _BYTES_PER_TOKEN) if self._generate else 0
+
     def rest(self) -> Iterator[Delta]:
         """Calls that were held back until they were whole."""
         yield from self._release()
@@ -114,7 +129,7 @@ class ChunkReader:
     def finish(self) -> Iterator[Delta]:
         """What is left when the stream has ended."""
         yield from self.rest()
-        usage = self._usage or _Usage(completion_tokens=self._pieces)
+        usage = self._usage or _Usage(completion_tokens=self.written)
         prompt = usage.prompt_tokens_details or _Details()
         completion = usage.completion_tokens_details or _Details()
         tokens = Tokens(
@@ -131,6 +146,8 @@ class ChunkReader:
         delta = choice.delta or MessageDelta(content=choice.text)
         thought = delta.reasoning_content or delta.reasoning
         self._pieces += bool(thought or delta.content or delta.tool_calls)
+        said = (thought, delta.content, *(_arguments(call) for call in delta.tool_calls or ()))
+        self._bytes += sum(len(text.encode()) for text in said if text)
         yield from self.read(delta)
 
     def read(self, delta: MessageDelta) -> Iterator[Delta]:
@@ -184,3 +201,7 @@ class ChunkReader:
             name, pieces = self._held
             self._held = None
             yield CallText(self._forms.rewrite(name, "".join(pieces)))
+
+
+def _arguments(call: CallDelta) -> str | None:
+    return call.function.arguments if call.function is not None else None

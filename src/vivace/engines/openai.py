@@ -101,6 +101,7 @@ class OpenAIEngine:
                 async for line in _events(response):
                     for delta in reader.feed(line):
                         yield delta
+                    work.tally.input, work.tally.output = reader.read_so_far, reader.written
             if not reader.complete:
                 raise EngineDied(f"{self.name} broke off in the middle of its answer.")
             for delta in reader.finish():

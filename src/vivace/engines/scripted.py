@@ -366,6 +366,8 @@ class _Request:
         self.stalled_until = 0.0
         self.ended = False
         self.texts: list[str] = []
+        self._tally = work.tally
+        self._tally.input, self._tally.cached = prompt.length, prompt.cached
         self._said = 0
         self._thought = 0
         self._limit = work.sampling.max_tokens
@@ -397,6 +399,7 @@ class _Request:
         if isinstance(step, Stall | Fail | Die):
             return step
         self._said += 1
+        self._tally.output = self._said
         self._thought += isinstance(step, ReasoningDelta)
         if self._stops is not None:
             return self._advance_to_a_stop(step, self._stops, joins=joins)

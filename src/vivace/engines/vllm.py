@@ -240,6 +240,7 @@ class VllmEngine:
             prompt = Prompt(self._encode(work.prompt), "", 0, None)
         reading = self._reading(work, forms, len(prompt.ids))
         self._give_draft(work, reading)
+        work.tally.input = len(prompt.ids)
         generated: list[int] = []
         items = 0
         kind: type | None = None
@@ -248,6 +249,8 @@ class VllmEngine:
                 async for output in outputs:
                     piece = output.outputs[0]
                     generated += piece.token_ids
+                    work.tally.output = len(generated) if work.generate else 0
+                    work.tally.cached = output.num_cached_tokens or 0
                     for delta in reading.read(output) if work.generate else ():
                         if type(delta) in OPENS and (type(delta) is not kind or kind not in _TEXT):
                             items += 1
@@ -261,8 +264,8 @@ class VllmEngine:
         accepted, rejected = _drafted(last)
         tokens = Tokens(
             input=len(prompt.ids),
-            output=len(generated) if work.generate else 0,
-            cached=last.num_cached_tokens or 0,
+            output=work.tally.output,
+            cached=work.tally.cached,
             accepted=accepted,
             rejected=rejected,
         )

@@ -13,7 +13,7 @@ from vivace.conversation.chain import tools_in
 from vivace.conversation.context import fit, refuse_images
 from vivace.conversation.deltas import Tokens
 from vivace.conversation.session import Ticket
-from vivace.engines.base import Chat, Fill, Sampling, Work
+from vivace.engines.base import Chat, Fill, Sampling, Tally, Work
 from vivace.engines.messages import estimate_tokens
 from vivace.errors import EngineError, RequestError
 from vivace.gateway.catalogue import Catalogue, Offer
@@ -64,9 +64,12 @@ class Plan:
         waits = [wait for wait in (self.wait, error.retry_after) if wait is not None]
         self.wait = min(waits, default=None)
 
-    def guess(self, deltas: int) -> Tokens:
-        """What a turn took that was stopped before its engine could tell."""
-        return Tokens(self._ask.input_tokens, deltas)
+    def taken(self, tally: Tally | None) -> Tokens:
+        """What a turn took that was stopped before its engine could tell; nothing, if no engine
+        has worked on it."""
+        if tally is None:
+            return Tokens()
+        return Tokens(tally.input or self._ask.input_tokens, tally.output, tally.cached)
 
     def length(self, tokens: Tokens) -> int:
         """How long the conversation is after it, by what its engine counted; 0 if it did not."""

@@ -34,7 +34,7 @@ from vivace.conversation.session import (
     Ticket,
 )
 from vivace.conversation.turn import Turn, open_response
-from vivace.engines.base import Engine, Work
+from vivace.engines.base import Engine, Tally, Work
 from vivace.errors import (
     EngineError,
     RequestError,
@@ -382,7 +382,7 @@ class Connection:
         last = [*run.receipts, *last]
         link: Link | None = None
         try:
-            tokens = meter.tokens = meter.tokens or plan.guess(meter.deltas)
+            tokens = meter.tokens = meter.tokens or plan.taken(meter.tally)
             self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))
             link = self._link(ticket, run.turn, plan.length(tokens))
             if ticket.request.stored:
@@ -443,7 +443,10 @@ class Connection:
                 return await self._generate(turn, engine, plan.work, meter)
             except EngineError as error:
                 plan.note(error)
-                if meter.deltas or not self._runner.planner.again(plan, error):
+                if meter.first is not None:
+                    raise
+                meter.tally = None
+                if not self._runner.planner.again(plan, error):
                     raise
                 log.info("again elsewhere request_id=%s turn=%s", self._request_id, turn.id)
 
@@ -453,7 +456,8 @@ class Connection:
         meter.unsent = [*turn.begin()]
         await outlet.send(meter.unsent)
         asked = time.perf_counter()
-        async with aclosing(engine.generate(work)) as deltas:
+        meter.tally = Tally()
+        async with aclosing(engine.generate(replace(work, tally=meter.tally))) as deltas:
             async for delta in deltas:
                 if isinstance(delta, Finished):
                     meter.tokens = delta.tokens
@@ -461,7 +465,6 @@ class Connection:
                 if meter.first is None:
                     meter.first = time.perf_counter()
                     meter.waited = meter.first - asked
-                meter.deltas += 1
                 meter.unsent = [*turn.feed(delta, 0)]
                 if turn.ended:  # a steer waited for this item
                     return meter.unsent
@@ -532,13 +535,14 @@ def _cancels_of_others() -> Iterator[None]:
 class _Meter:
     """What is learnt of a turn while it runs."""
 
-    __slots__ = ("deltas", "first", "tokens", "unsent", "waited")
+    __slots__ = ("first", "tally", "tokens", "unsent", "waited")
 
     def __init__(self) -> None:
         self.unsent: list[Event] = []
         self.first: float | None = None
         self.waited: float | None = None
         """Seconds from asking the engine to its first word."""
-        self.deltas = 0
+        self.tally: Tally | None = None
+        """What an engine that works on it has noted."""
         self.tokens: Tokens | None = None
         """As the engine counted; None when it did not come to that."""
