@@ -79,7 +79,7 @@ Ready = Callable[[], Coroutine[Any, Any, None]]
 
 _MEGABYTE = 1_000_000
 _PRUNE_EVERY = 600.0
-_LOOK_AT_KEYS = 0.5
+_LOOK_AT_KEYS = 0.25
 
 
 def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> Engine:
