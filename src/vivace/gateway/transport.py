@@ -188,7 +188,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         self._limits = connections.limits
         self._served = self.app
         self.app = self._serve
-        self._joined = bytearray()
+        self._joined: bytearray | None = None
+        """Of a message in fragments, what has come so far; its first fragment is in ``frames``."""
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._served(scope, receive, send)
@@ -221,18 +222,18 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             self.transport.write(answer(NO_HANDSHAKE))
             self.transport.close()
-        elif self.conn.cur_size is not None or self.conn.reader.buffer:
+        elif self.frames or self._joined is not None or self.conn.reader.buffer:
             self._all.expect(self.transport, self._limits.message_seconds, self._late)
         else:
             self._all.whole(self.transport)
 
     def handle_cont(self, event: Frame) -> None:
         """Fragments are joined as they come: however small, they cost their bytes and no more."""
-        if self.frames:
+        if self._joined is None:
             self._joined = bytearray(self.frames.pop())
         self._joined += event.data
         if event.fin:
-            self.frames, self._joined = [bytes(self._joined)], bytearray()
+            self.frames, self._joined = [bytes(self._joined)], None
             self.send_receive_event_to_app()
 
     def send_receive_event_to_app(self) -> None:
