@@ -294,6 +294,20 @@ def test_closing_stops_what_runs_and_drops_what_waits() -> None:
     assert one.idle
 
 
+def test_closing_leaves_alone_what_runs_in_the_background() -> None:
+    one = session()
+    lasting = started(one.receive(create(background=True)))
+    other = started(one.receive(create(lane="a")))
+    one.receive(create(background=True))
+    assert one.close() == [Stop(other, "disconnect")]
+    assert one.settle(other, None) == []
+    assert not one.idle
+    told = InterruptAccepted(response_id=lasting.id)
+    assert one.receive(Interrupt(response_id=lasting.id)) == [Stop(lasting, "interrupt", told)]
+    assert one.settle(lasting, None) == []
+    assert one.idle  # what waited had told nobody its name
+
+
 def test_a_parent_that_is_found_after_the_close_starts_nothing() -> None:
     one = session()
     (fetch,) = one.receive(create(after="resp_old"))

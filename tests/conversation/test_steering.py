@@ -340,7 +340,21 @@ def test_after_the_client_has_left_nothing_follows() -> None:
     ticket = begun(one)
     one.receive(steer(ticket))
     one.close()
-    assert one.settle(ticket, link(ticket)) == []
+    assert failed(one.settle(ticket, link(ticket))).error.code == "response_not_active"
+    assert one.idle
+
+
+def test_a_background_turn_can_be_steered_when_its_client_has_left() -> None:
+    one = session()
+    ticket = begun(one, background=True)
+    assert one.close() == []
+    accepted(one.receive(steer(ticket)))
+    successor = start(one.settle(ticket, link(ticket)))
+    assert successor.background
+    one.receive(steer(successor))
+    event = failed(one.settle(successor, link(successor, CALL)))
+    assert event.error.code == "successor_creation_failed"  # nobody is there to bring the output
+    assert failed(one.receive(steer(successor))).error.code == "response_already_completed"
     assert one.idle
 
 

@@ -88,6 +88,11 @@ class Ticket:
         self.withdrawn = False
         """Interrupted or cancelled: nothing follows it by itself."""
 
+    @property
+    def background(self) -> bool:
+        """Whether it goes on when its client leaves."""
+        return bool(self.request.body.background)
+
     def answers_to(self, response_id: str) -> bool:
         return response_id == self.id or response_id in self.line
 
@@ -155,10 +160,8 @@ class Session:
     # -- what the client says ---------------------------------------------------------------------
 
     def receive(self, event: ClientEvent) -> list[Decision]:
-        if self._closed:
-            return []
         if isinstance(event, CreateResponse):
-            return self._create(event)
+            return [] if self._closed else self._create(event)
         if isinstance(event, Interrupt):
             return self._interrupt(event)
         return self._steer(event)
@@ -243,7 +246,7 @@ class Session:
     ) -> list[Decision]:
         """It has ended; its steer can wait with it for the outputs of its calls."""
         calls = open_calls(latest)
-        if not calls or self._once or lane.active is not None:
+        if not calls or self._alone or lane.active is not None:
             problem = "The response has ended; send this as the input of a new one."
             return [self._hand_back(event, name, "response_already_completed", problem)]
         steer = self._accept(event, name, lane.pending)
@@ -300,7 +303,7 @@ class Session:
             self._forget_parent(ticket)
         else:
             self._lanes[ticket.lane].latest = link
-        follow = self._follow(ticket, link) if ticket.steers and not self._closed else []
+        follow = self._follow(ticket, link) if ticket.steers else []
         return [*follow, *self._release(ticket)]
 
     def _follow(self, ticket: Ticket, link: Link | None) -> list[Decision]:
@@ -321,7 +324,7 @@ class Session:
             successor.carried = steers
             self._waiting.insert(0, successor)  # it gets the slot that is just becoming free
             return []
-        if self._once:
+        if self._alone:
             problem = "The response waits for the outputs of its calls; send this with them."
             code = "successor_creation_failed"
             return [self._hand_back(steer, ticket.lane, code, problem) for steer in steers]
@@ -338,10 +341,13 @@ class Session:
                 lane.latest = None
 
     def close(self) -> list[Decision]:
-        """The connection is gone: end what runs, drop what waits."""
+        """The connection is gone: end what runs but in the background, drop what waits."""
         self._closed = True
         self._waiting.clear()
-        return [Stop(ticket, "disconnect") for ticket in self._active() if ticket.running]
+        ending = [each for each in self._active() if each.running and not each.background]
+        for ticket in ending:
+            ticket.withdrawn = True
+        return [Stop(ticket, "disconnect") for ticket in ending]
 
     def revoke(self, error: RequestError) -> list[Decision]:
         """The client may not go on: the same, but whoever still listens learns why."""
@@ -349,11 +355,17 @@ class Session:
         for ticket in self._waiting:
             decisions += self._tell(ticket, error)
         for ticket in self._active():
+            ticket.withdrawn = True
             stop = [Stop(ticket, "revoke")]
             decisions += stop if ticket.running else self._turn_away(ticket, error)
         self._closed = True
         self._waiting.clear()
         return decisions
+
+    @property
+    def _alone(self) -> bool:
+        """Nobody will ask for more here: nothing can wait for the next request."""
+        return self._once or self._closed
 
     def _active(self) -> list[Ticket]:
         return [lane.active for lane in self._lanes.values() if lane.active is not None]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
-from vivace.errors import ServerFault
+from vivace.errors import InvalidRequest, RequestError, ServerFault
+from vivace.gateway.records import Record
 from vivace.protocol.codec import encode
-from vivace.protocol.events import IncompleteDetails, Response
+from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
 from vivace.store.base import Store, StoredTurn
 
-__all__ = ["Archive", "Record", "is_whole"]
+__all__ = ["Archive", "is_whole", "no_parent"]
 
 T = TypeVar("T")
 
@@ -29,6 +31,12 @@ class _Ended(Struct):
 
 _items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
 _ended: msgspec.json.Decoder[_Ended] = msgspec.json.Decoder(_Ended)
+
+
+_fields: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+_LIVE = frozenset({"queued", "in_progress"})
+_STOPPED = "This server stopped while it was in progress; send the request again."
 
 
 def _read(decoder: msgspec.json.Decoder[T], data: bytes, response_id: str) -> T:
@@ -50,33 +58,9 @@ def is_whole(response: Response | _Ended) -> bool:
     return response.status == "completed" or steered
 
 
-class Record:
-    """The events of a response that runs in the background, for whoever comes to read them."""
-
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
-        self.response: Response | None = None
-        self.ended = False
-        self._events: list[bytes] = []
-        self._changed = asyncio.Event()
-
-    def add(self, encoded: bytes) -> None:
-        self._events.append(encoded)
-        self._changed.set()
-
-    def end(self) -> None:
-        self.ended = True
-        self._changed.set()
-
-    async def after(self, number: int) -> list[bytes]:
-        """Events later than ``number``; waits for some, and returns none when there are no more."""
-        while True:
-            # Numbers start at 0 and have no gaps, so a number is a position.
-            later = self._events[number + 1 :]
-            if later or self.ended:
-                return later
-            self._changed.clear()
-            await self._changed.wait()
+def no_parent(why: str) -> RequestError:
+    """A response that is known but cannot be continued; clients know this code, and start anew."""
+    return InvalidRequest(why, code="previous_response_not_found", param="previous_response_id")
 
 
 class Archive:
@@ -99,6 +83,8 @@ class Archive:
         for turn in turns or ():
             said = _read(_items, turn.input, turn.id)
             ended = _read(_ended, turn.response, turn.id)
+            if ended.status in _LIVE:
+                raise no_parent(f"Response '{turn.id}' has failed. {_STOPPED}")
             link = Link(
                 turn.id,
                 link,
@@ -111,18 +97,14 @@ class Archive:
             self._remember(link, owner)
         return link
 
+    async def accept(
+        self, response: Response, parent: Link | None, said: Sequence[Item], owner: str
+    ) -> None:
+        """Keep a response that has just begun, so that it is never unknown to who waits for it."""
+        await self._store.save(_stored(response, parent, said, 0, owner))
+
     async def save(self, link: Link, response: Response, owner: str) -> None:
-        await self._store.save(
-            StoredTurn(
-                id=link.id,
-                owner=owner,
-                previous_id=link.parent.id if link.parent else None,
-                created_at=response.created_at,
-                tokens=link.tokens,
-                input=encode(link.input),
-                response=encode(response),
-            )
-        )
+        await self._store.save(_stored(response, link.parent, link.input, link.tokens, owner))
         self._remember(link, owner)
 
     def _remember(self, link: Link, owner: str) -> None:
@@ -133,12 +115,13 @@ class Archive:
     # -- single turns -----------------------------------------------------------------------------
 
     async def turn(self, response_id: str, owner: str) -> StoredTurn | None:
-        """One that can be read; refuses one that cannot."""
+        """One that does not run; refuses one that cannot be read."""
         turn = await self._store.load(response_id, owner)
-        if turn is not None:
-            _read(_items, turn.input, turn.id)
-            _read(_ended, turn.response, turn.id)
-        return turn
+        if turn is None:
+            return None
+        _read(_items, turn.input, turn.id)
+        live = _read(_ended, turn.response, turn.id).status in _LIVE
+        return _failed(turn) if live else turn
 
     async def delete(self, response_id: str, owner: str) -> bool:
         """Whether there was such a turn; what is remembered of another owner's stays."""
@@ -163,7 +146,29 @@ class Archive:
         record = self._records.get(response_id)
         return record if record is not None and record.owner == owner else None
 
-    def keep_record(self, response_id: str, record: Record) -> None:
-        self._records[response_id] = record
+    def open_record(self, response_id: str, owner: str) -> Record:
+        record = self._records[response_id] = Record(owner)
         while len(self._records) > self._recent:
             self._records.popitem(last=False)
+        return record
+
+
+def _stored(
+    response: Response, parent: Link | None, said: Sequence[Item], tokens: int, owner: str
+) -> StoredTurn:
+    return StoredTurn(
+        id=response.id,
+        owner=owner,
+        previous_id=parent.id if parent else None,
+        created_at=response.created_at,
+        tokens=tokens,
+        input=encode(said),
+        response=encode(response),
+    )
+
+
+def _failed(turn: StoredTurn) -> StoredTurn:
+    """It was accepted, it does not run, and nobody stored an end: its process died meanwhile."""
+    fields = _read(_fields, turn.response, turn.id)
+    error = ResponseProblem("server_restarted", _STOPPED)
+    return replace(turn, response=encode(fields | {"status": "failed", "error": error}))

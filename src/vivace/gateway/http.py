@@ -20,26 +20,25 @@ from vivace.errors import (
     TooLarge,
     Unavailable,
 )
-from vivace.gateway.archive import Archive, Record
 from vivace.gateway.front import error_body, error_headers
+from vivace.gateway.records import Record
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import encode
+from vivace.protocol.codec import encode, framed
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
     Response,
-    ResponseCreated,
     ResponseEvent,
     SteerFailed,
 )
 from vivace.protocol.requests import CreateResponse
-from vivace.protocol.sse import SSE_DONE, sse
+from vivace.protocol.sse import SSE_DONE
 
 __all__ = [
+    "Begun",
     "Collector",
     "EventStream",
     "Handler",
-    "Recorder",
     "Replay",
     "json_response",
     "problem",
@@ -139,42 +138,18 @@ class Collector:
         return self.response
 
 
-class Recorder:
-    """For a client that will come back: events go on record, whether anyone reads them or not.
+class Begun(Collector):
+    """For a client that will come back: it only wants to know that its response has begun."""
 
-    A response that is steered has a successor, which gets a record of its own.
-    """
-
-    def __init__(self, archive: Archive, owner: str) -> None:
-        self._archive = archive
-        self.record = Record(owner)
-        self.begun = asyncio.Event()
-        self.error: ErrorFrame | None = None
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = asyncio.Event()
 
     async def send(self, events: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, ErrorFrame):
-                self.error = event
-            elif isinstance(event, ResponseEvent):
-                if isinstance(event, ResponseCreated):
-                    self._begin(event.response.id)
-                self.record.response = getattr(event, "response", self.record.response)
-                self.record.add(_framed(event))
+        if not self.known.is_set():
+            await super().send(events)
+            self.known.set()
         events.clear()
-        self.begun.set()
-
-    def _begin(self, response_id: str) -> None:
-        if self.record.response is not None:
-            self.record.end()
-            self.record = Record(self.record.owner)
-        self._archive.keep_record(response_id, self.record)
-
-    def end(self) -> None:
-        self.record.end()
-
-
-def _framed(event: ResponseEvent | SteerFailed) -> bytes:
-    return sse(str(event.__struct_config__.tag), encode(event))
 
 
 class EventStream(HttpResponse):
@@ -192,7 +167,7 @@ class EventStream(HttpResponse):
         runner: Runner,
         request: Request,
         create: CreateResponse,
-        frame: Callable[[ResponseEvent], bytes] = _framed,
+        frame: Callable[[ResponseEvent], bytes] = framed,
         explain: Callable[[RequestError], RequestError] = lambda error: error,
     ) -> None:
         super().__init__()
@@ -225,17 +200,16 @@ class EventStream(HttpResponse):
         while events and not self._gone:
             event = events[0]
             if isinstance(event, ResponseEvent):
-                framed = self._frame(event)
-                if framed:
+                said = self._frame(event)
+                if said:
                     await self._begin()
-                    body = {"type": "http.response.body", "body": framed, "more_body": True}
-                    await self._put(body)
-            elif isinstance(event, SteerFailed) and self._frame is _framed:
+                    await self._put({"type": "http.response.body", "body": said, "more_body": True})
+            elif isinstance(event, SteerFailed) and self._frame is framed:
                 await self._put(
-                    {"type": "http.response.body", "body": _framed(event), "more_body": True}
+                    {"type": "http.response.body", "body": framed(event), "more_body": True}
                 )
             elif isinstance(event, ErrorFrame) and self._begun:
-                said = sse("error", encode(event))
+                said = framed(event)
                 await self._put({"type": "http.response.body", "body": said, "more_body": True})
             elif isinstance(event, ErrorFrame):
                 self._request.state.headers = self._connection.headers
@@ -282,11 +256,11 @@ class Replay(HttpResponse):
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         number = self._after
-        while events := await self._record.after(number):
-            number += len(events)
-            for framed in events:
-                body = {"type": "http.response.body", "body": framed, "more_body": True}
-                await send(body)
+        while True:
+            events, number = await self._record.after(number)
+            if not events:
+                break
+            await send({"type": "http.response.body", "body": events, "more_body": True})
         await send({"type": "http.response.body", "body": SSE_DONE})
 
 

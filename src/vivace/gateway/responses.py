@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -13,12 +12,11 @@ from starlette.routing import Route
 from vivace.conversation import compaction
 from vivace.errors import InvalidRequest, NotFound
 from vivace.gateway.http import (
+    Begun,
     EventStream,
     Handler,
-    Recorder,
     Replay,
     json_response,
-    raised,
     read_body,
     run_turn,
     speaks_errors,
@@ -38,7 +36,6 @@ class ResponsesApi:
     def __init__(self, runner: Runner, max_body: int) -> None:
         self._runner = runner
         self._max_body = max_body
-        self._background: set[asyncio.Task[None]] = set()
 
     def routes(self) -> list[Route]:
         def route(path: str, method: str, handler: Handler) -> Route:
@@ -65,28 +62,18 @@ class ResponsesApi:
         return json_response(await run_turn(self._runner, create, request))
 
     async def _create_in_background(self, create: CreateResponse, request: Request) -> HttpResponse:
-        if not create.stored:
-            raise InvalidRequest(
-                "A background response must be stored, or nobody could fetch it.", param="store"
-            )
         state = request.state
-        recorder = Recorder(self._runner.archive, state.owner)
-        connection = self._runner.connect(recorder, state.owner, state.request_id)
+        begun = Begun()
+        connection = self._runner.connect(begun, state.owner, state.request_id)
         await connection.receive(create)
-
-        async def finish() -> None:
-            await connection.finished()
-            recorder.end()
-
-        task = asyncio.create_task(finish())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        await recorder.begun.wait()
-        if recorder.error is not None:
-            raise raised(recorder.error)
-        record = recorder.record
-        assert record.response is not None
-        return Replay(record, -1) if create.body.stream else json_response(record.response)
+        await begun.known.wait()
+        state.headers = connection.headers
+        response = begun.result()
+        return (
+            self._replay(response.id, state.owner)
+            if create.body.stream
+            else json_response(response)
+        )
 
     async def compact(self, request: Request) -> HttpResponse:
         asked = decode_compact(await read_body(request, self._max_body))
@@ -121,18 +108,18 @@ class ResponsesApi:
         response_id, owner = request.path_params["id"], request.state.owner
         if request.query_params.get("stream") in ("true", "1"):
             return self._replay(response_id, owner, request.query_params.get("starting_after"))
-        record = self._runner.archive.record(response_id, owner)
         running = self._runner.turn(response_id, owner)
         if running is not None:
             return json_response(running.response)
-        if record is not None and record.response is not None:
-            return json_response(record.response)
+        record = self._runner.archive.record(response_id, owner)
+        if record is not None and record.unstored is not None:
+            return json_response(record.unstored)
         turn = await self._runner.archive.turn(response_id, owner)
         if turn is None:
             raise _not_found(response_id)
         return json_response(turn.response)
 
-    def _replay(self, response_id: str, owner: str, after: str | None) -> HttpResponse:
+    def _replay(self, response_id: str, owner: str, after: str | None = None) -> HttpResponse:
         record = self._runner.archive.record(response_id, owner)
         if record is None:
             raise NotFound(

@@ -14,14 +14,14 @@ import math
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
-from vivace.conversation.deltas import Finished, Tokens
+from vivace.conversation.deltas import Finished
 from vivace.conversation.session import (
     Decision,
     Fetch,
@@ -43,10 +43,12 @@ from vivace.errors import (
     Unauthorized,
     Unavailable,
 )
-from vivace.gateway.archive import Archive, is_whole
+from vivace.gateway.archive import Archive, is_whole, no_parent
 from vivace.gateway.ids import new_id, now
+from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Plan, Planner, failing
+from vivace.gateway.records import Record, Recording
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.requests import (
@@ -57,22 +59,13 @@ from vivace.protocol.requests import (
 )
 from vivace.scheduling.scheduler import Outcome, Waiting
 
-__all__ = ["Connection", "Outlet", "Runner", "Told"]
+__all__ = ["Connection", "Runner", "Told"]
 
 log = logging.getLogger("vivace.turns")
 
 _REVOKED = "This key was revoked; ask whoever runs this server."
 _LAST_WORDS = 1.5
 """Seconds that clients get to take the end of a turn that was stopped at shutdown."""
-
-
-class Outlet(Protocol):
-    """Where a connection's events go. Waits while the reader is slow.
-
-    What was sent is taken out of the list, so that whoever stops the sending knows what was not.
-    """
-
-    async def send(self, events: list[Event]) -> None: ...
 
 
 class Runner:
@@ -93,6 +86,8 @@ class Runner:
         self.limits = limits
         self.knows = knows
         self.draining = False
+        self.background: set[asyncio.Task[None]] = set()
+        """What goes on when its client has left."""
         self._running: dict[str, _Run] = {}
         self._connections: WeakSet[Connection] = WeakSet()
         self._calm = asyncio.Event()
@@ -140,6 +135,8 @@ class Runner:
         if not self._running:
             self._calm.set()
         run.ended.set()
+        if run.record is not None:
+            run.record.end()
         self.metrics.running.labels(run.model).dec()
 
     def revoke(self, owner: str) -> None:
@@ -177,18 +174,23 @@ class _Run:
         model: str,
         ticket: Ticket,
         connection: Connection,
-        task: asyncio.Task[Any],
+        outlet: Outlet,
+        record: Record | None,
     ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
         self.turn = turn
         self.model = model
         self.ticket = ticket
         self.connection = connection
         self.owner = connection.owner
+        self.record = record
+        self.outlet: Outlet = Recording(record, outlet) if record is not None else outlet
         self.ended = asyncio.Event()
         self.stopping: StopHow | None = None
         self.receipts: list[Event] = []
         """For the client, to be sent as soon as the engine was told to stop."""
-        self._task = task
 
     def stop(self, order: Stop) -> bool:
         """Whether it will stop for this, and send the receipt when the engine has been told."""
@@ -262,7 +264,7 @@ class Connection:
             self._session.forget(response_id)
 
     async def finished(self) -> None:
-        """Wait until nothing runs."""
+        """Wait until nothing runs but in the background."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -306,8 +308,10 @@ class Connection:
 
     def _spawn(self, work: Coroutine[Any, Any, None], ticket: Ticket | None = None) -> None:
         task = asyncio.create_task(self._guarded(work, ticket) if ticket else work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        lasting = ticket is not None and ticket.background
+        tasks = self._runner.background if lasting else self._tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     async def _guarded(self, work: Coroutine[Any, Any, None], ticket: Ticket) -> None:
         """Whatever a task meets, the client hears of it and the ticket's place is free again."""
@@ -340,6 +344,8 @@ class Connection:
             log.info("refused request_id=%s code=%s", self._request_id, code)
 
     async def _fetch(self, ticket: Ticket, response_id: str) -> None:
+        if self._runner.turn(response_id, self.owner) is not None:
+            raise no_parent(f"Response '{response_id}' is in progress; continue it when it ended.")
         link = await self._runner.archive.link(response_id, self.owner)
         await self._act(self._session.found(ticket, link))
 
@@ -360,12 +366,15 @@ class Connection:
 
     async def _run_as_planned(self, ticket: Ticket, plan: Plan) -> None:
         self.headers = self._runner.planner.headers(plan.offer.tier.name, self.owner)
-        task = asyncio.current_task()
-        assert task is not None
-        name = plan.offer.card.name
+        archive, name = self._runner.archive, plan.offer.card.name
         response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
-        run = _Run(Turn(response, new_id, ticket.lane), name, ticket, self, task)
-        self._runs[ticket.id] = run
+        record: Record | None = None
+        if ticket.background:
+            # Who will come back for it must find it, even if this process dies meanwhile.
+            await archive.accept(response, ticket.parent, ticket.input, self.owner)
+            record = archive.open_record(ticket.id, self.owner)
+        turn = Turn(response, new_id, ticket.lane)
+        run = self._runs[ticket.id] = _Run(turn, name, ticket, self, self._outlet, record)
         try:
             self._runner.began(run)
             for order in self._early.pop(ticket.id, ()):
@@ -376,8 +385,7 @@ class Connection:
             self._runner.ended(run)
 
     async def _carry(self, run: _Run, ticket: Ticket, plan: Plan) -> None:
-        started = time.perf_counter()
-        meter = _Meter()
+        meter = Meter()
         last, outcome = await self._answer(run, plan, meter)
         last = [*run.receipts, *last]
         link: Link | None = None
@@ -386,25 +394,25 @@ class Connection:
             self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))
             link = self._link(ticket, run.turn, plan.length(tokens))
             if ticket.request.stored:
-                last = await self._keep(link, run.turn, last)
-            self._measure(run, meter, started)
+                last = await self._keep(link, run, last)
+            meter.report(self._runner.metrics, run.turn, run.model, self._request_id)
         except Exception:  # the turn has its end, whatever became of its accounts
             log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
         decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
         try:
-            await self._outlet.send(last)
+            await run.outlet.send(last)
         except Exception as error:  # noqa: BLE001 - the client must hear of an end
             told = error_frame(self._refusal(ticket, error), ticket.lane)
             decisions = [Say(told), *decisions]
         await self._act(decisions)
 
-    async def _answer(self, run: _Run, plan: Plan, meter: _Meter) -> tuple[list[Event], Outcome]:
+    async def _answer(self, run: _Run, plan: Plan, meter: Meter) -> tuple[list[Event], Outcome]:
         """The closing events, which are not sent yet, however it ended; and what to make of it."""
         outcome = Outcome(verdict="unknown")
         last: list[Event]
         try:
             with _cancels_of_others():
-                last = await self._generate_somewhere(run.turn, plan, meter)
+                last = await self._generate_somewhere(run, plan, meter)
             outcome = Outcome()
         except EngineError as error:
             outcome = failing(error)
@@ -430,17 +438,17 @@ class Connection:
         self.headers = {**self.headers, **retry_headers(plan.wait)}
         return f"{str(error).rstrip('.')}. Try again in {math.ceil(plan.wait)} s."
 
-    async def _generate_somewhere(self, turn: Turn, plan: Plan, meter: _Meter) -> list[Event]:
+    async def _generate_somewhere(self, run: _Run, plan: Plan, meter: Meter) -> list[Event]:
         """On the engine it was given; on another one if that fails before the first word."""
 
         async def tell(waiting: Waiting) -> None:
-            meter.unsent = [*turn.wait(waiting.position, waiting.seconds)]
-            await self._outlet.send(meter.unsent)
+            meter.unsent = [*run.turn.wait(waiting.position, waiting.seconds)]
+            await run.outlet.send(meter.unsent)
 
         while True:
             engine = await plan.place.engine(tell)
             try:
-                return await self._generate(turn, engine, plan.work, meter)
+                return await self._generate(run, engine, plan.work, meter)
             except EngineError as error:
                 plan.note(error)
                 if meter.first is not None:
@@ -448,11 +456,11 @@ class Connection:
                 meter.tally = None
                 if not self._runner.planner.again(plan, error):
                     raise
-                log.info("again elsewhere request_id=%s turn=%s", self._request_id, turn.id)
+                log.info("again elsewhere request_id=%s turn=%s", self._request_id, run.turn.id)
 
-    async def _generate(self, turn: Turn, engine: Engine, work: Work, meter: _Meter) -> list[Event]:
+    async def _generate(self, run: _Run, engine: Engine, work: Work, meter: Meter) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
-        outlet = self._outlet
+        turn, outlet = run.turn, run.outlet
         meter.unsent = [*turn.begin()]
         await outlet.send(meter.unsent)
         asked = time.perf_counter()
@@ -472,7 +480,8 @@ class Connection:
         problem = "The engine stopped without finishing its answer."
         raise EngineError(problem, blame="always")
 
-    async def _keep(self, link: Link, turn: Turn, last: list[Event]) -> list[Event]:
+    async def _keep(self, link: Link, run: _Run, last: list[Event]) -> list[Event]:
+        turn = run.turn
         try:
             with _cancels_of_others():
                 await self._runner.archive.save(link, turn.response, self.owner)
@@ -481,6 +490,8 @@ class Connection:
             log.exception("not stored request_id=%s turn=%s", self._request_id, turn.id)
             unstored = replace(turn.response, store=False)
             last[-1] = replace(last[-1], response=unstored)
+            if run.record is not None:
+                run.record.unstored = unstored
         return last
 
     def _link(self, ticket: Ticket, turn: Turn, length: int) -> Link:
@@ -491,31 +502,6 @@ class Connection:
             tuple(turn.response.output),
             length if turn.response.usage is not None else 0,
             is_whole(turn.response),
-        )
-
-    def _measure(self, run: _Run, meter: _Meter, started: float) -> None:
-        metrics, model, tokens = self._runner.metrics, run.model, meter.tokens or Tokens()
-        ended = time.perf_counter()
-        metrics.turns.labels(model, run.turn.status).inc()
-        metrics.duration.labels(model).observe(ended - started)
-        if meter.first is not None:
-            metrics.first_token.labels(model).observe(meter.first - started)
-        for kind, count in (
-            ("input", tokens.input),
-            ("cached", tokens.cached),
-            ("output", tokens.output),
-        ):
-            metrics.tokens.labels(model, kind).inc(count)
-        log.info(
-            "turn request_id=%s turn=%s model=%s status=%s in=%d cached=%d out=%d ms=%.1f",
-            self._request_id,
-            run.turn.id,
-            model,
-            run.turn.status,
-            tokens.input,
-            tokens.cached,
-            tokens.output,
-            (ended - started) * 1000,
         )
 
 
@@ -530,19 +516,3 @@ def _cancels_of_others() -> Iterator[None]:
         if task is None or task.cancelling():
             raise
         raise RuntimeError("what this waited for was cancelled") from error
-
-
-class _Meter:
-    """What is learnt of a turn while it runs."""
-
-    __slots__ = ("first", "tally", "tokens", "unsent", "waited")
-
-    def __init__(self) -> None:
-        self.unsent: list[Event] = []
-        self.first: float | None = None
-        self.waited: float | None = None
-        """Seconds from asking the engine to its first word."""
-        self.tally: Tally | None = None
-        """What an engine that works on it has noted."""
-        self.tokens: Tokens | None = None
-        """As the engine counted; None when it did not come to that."""

@@ -51,6 +51,7 @@ from vivace.protocol.requests import (
     ToolChoice,
     ToolMode,
 )
+from vivace.protocol.sse import sse
 
 __all__ = [
     "decode",
@@ -64,6 +65,7 @@ __all__ = [
     "error_frame",
     "error_payload",
     "finish_create",
+    "framed",
     "lane_of",
     "refuse_logprobs",
     "retry_headers",
@@ -74,6 +76,12 @@ T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 """Any value of the wire as JSON bytes."""
+
+
+def framed(event: Struct) -> bytes:
+    """An event by its name, as it goes over a stream of server-sent events."""
+    return sse(str(event.__struct_config__.tag), encode(event))
+
 
 # -- reading --------------------------------------------------------------------------------------
 
@@ -280,6 +288,10 @@ def decode_create(data: bytes | str) -> CreateResponse:
 
 
 def finish_create(body: CreateBody) -> CreateResponse:
+    if body.background and body.store is False:
+        raise InvalidRequest(
+            "A background response must be stored, or nobody could fetch it.", param="store"
+        )
     for name in ("conversation", "prompt"):
         if bytes(getattr(body, name)) != b"null":
             raise InvalidRequest(
