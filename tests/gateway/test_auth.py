@@ -252,6 +252,17 @@ def test_no_key_takes_the_place_of_another(
     assert keys.look() in ({"ann": "ann"}, {})  # a revocation in the same file is not held up
 
 
+def test_an_owner_whose_key_is_replaced_keeps_nothing_open(keyring: Keyring) -> None:
+    write(keyring, entry("ann"), entry("bob"))
+    keys = Keys([], keyring)
+    write(keyring, entry("new", id="ann", name="ann"), entry("bob", name="robert"))
+    assert keys.look() == {"ann": "ann"}  # and bob only got another label
+    assert keys.owner_of("Bearer new") == "ann"
+    assert keys.knows("ann")
+    with pytest.raises(Unauthorized):
+        keys.owner_of("Bearer ann")
+
+
 def test_a_file_that_cannot_be_read_changes_nothing_and_is_named_once(
     keyring: Keyring, caplog: pytest.LogCaptureFixture
 ) -> None:

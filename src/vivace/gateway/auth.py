@@ -22,9 +22,9 @@ class Keys:
         self._configured = tuple(keys)
         self._keyring = keyring
         self._owners: dict[str, str] = {}
-        """Of the hash of each key."""
+        """By the hash of each key; who needs none has none."""
         self._names: dict[str, str] = {}
-        """Of each owner that may speak."""
+        """Of each owner who may speak."""
         self._complaint = ""
         self.needed = False
         """Once there was a key, nobody comes in without one, even when the last is revoked."""
@@ -36,15 +36,18 @@ class Keys:
         for problem in problems:
             log.warning("%s", problem)
         self.needed = self.needed or bool(keys) or self._has_file()
-        self._owners = {key.sha256: key.owner for key in keys}
+        self._owners = {key.sha256: key.owner for key in keys} if self.needed else {"": LOCAL}
         self._names = {key.owner: key.name for key in keys} if self.needed else {LOCAL: LOCAL}
 
     def _has_file(self) -> bool:
         return self._keyring is not None and self._keyring.path.exists()
 
     def look(self) -> dict[str, str]:
-        """Take up a change of the file; returns who may not speak any more, with their names."""
-        before = self._names
+        """Take up a change of the file; returns the owners of what was taken back, and their names.
+
+        One whose key is another now is among them: what the old key opened must end.
+        """
+        owners, names = self._owners, self._names
         try:
             if self._keyring is not None and self._keyring.changed():
                 self._read()
@@ -53,7 +56,8 @@ class Keys:
             if str(error) != self._complaint:
                 log.warning("%s The keys known so far stay.", str(error))
             self._complaint = str(error)
-        return {owner: name for owner, name in before.items() if owner not in self._names}
+        gone = () if self._owners is owners else owners.items() - self._owners.items()
+        return {owner: names[owner] for _, owner in gone}
 
     def knows(self, owner: str) -> bool:
         """Whether an owner that came in may still speak."""
