@@ -10,10 +10,11 @@ import click
 import msgspec
 
 from vivace.cli import options
-from vivace.cli.dialogue import Dialogue
+from vivace.cli.dialogue import Printed, typing
 from vivace.cli.output import say
 from vivace.cli.places import state_root
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
+from vivace.desk.dialogue import Dialogue
 from vivace.workspace.ignore import why_not_read
 from vivace.workspace.paths import Workspace, top_level
 
@@ -85,8 +86,9 @@ def ask(
 async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures | None:
     """None when the person stopped it."""
     async with open_connection(url, key) as connection:
-        dialogue = Dialogue(connection)
-        await dialogue.answer(**body)
+        dialogue = Dialogue(connection, Printed())
+        with typing(dialogue):
+            await dialogue.answer(**body)
         say()
         if dialogue.stopped:
             return None

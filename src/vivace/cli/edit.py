@@ -11,16 +11,17 @@ from pathlib import Path
 import click
 
 from vivace.cli import keyboard, options
-from vivace.cli.editing.asking import Asker
+from vivace.cli.editing.person import AtTerminal, Piped
+from vivace.cli.editing.report import EXIT, Exit, print_diff, print_json
 from vivace.cli.editing.session import run_session
-from vivace.cli.editing.targets import Target, names_a_file, open_target, workspace_of
 from vivace.cli.editing.terminal import ask_line
-from vivace.cli.editing.view import LiveView, PlainView
-from vivace.cli.editing.workflow import Exit, Settings, Workflow
 from vivace.cli.output import say
 from vivace.cli.places import state_root
 from vivace.client.connection import open_connection
 from vivace.client.models import served_models
+from vivace.desk.asking import Asker
+from vivace.desk.edit import Editing, Settings
+from vivace.desk.targets import Target, names_a_file, open_target, workspace_of
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace
@@ -28,6 +29,19 @@ from vivace.workspace.paths import Workspace
 __all__ = ["edit"]
 
 _SKETCHED = "Make the change that is sketched."
+
+
+@dataclass(frozen=True)
+class _Output:
+    """In which form the edit is wanted."""
+
+    yes: bool
+    diff: bool
+    json: bool
+
+    @property
+    def applies(self) -> bool:
+        return not self.diff and (self.yes or not self.json)
 
 
 @dataclass(frozen=True)
@@ -133,10 +147,11 @@ def edit(
         raise click.UsageError(str(error)) from None
     if len({target.path for target in targets}) < len(targets):
         raise click.UsageError("A file is named twice; one edit changes each file once.")
-    settings = Settings(yes, diff, as_json, check, attempts, url, key)
+    output = _Output(yes, diff, as_json)
+    settings = Settings(output.applies, check, attempts, url, key)
     models = _Models(model, deep, _sketch(sketch))
     try:
-        status = asyncio.run(_run(workspace, targets, names, instruction, settings, models))
+        status = asyncio.run(_run(workspace, targets, names, instruction, settings, models, output))
     except KeyboardInterrupt:
         say("\nstopped", err=True)
         status = Exit.STOPPED
@@ -150,24 +165,29 @@ async def _run(
     instruction: str | None,
     settings: Settings,
     models: _Models,
+    output: _Output,
 ) -> Exit:
-    asks = keyboard.available() and not (settings.diff or settings.json)
+    asks = keyboard.available() and not (output.diff or output.json)
     fast = models.fast or next(iter(await served_models(settings.url, settings.key)), "")
     async with open_connection(settings.url, settings.key) as connection:
         asker = Asker(
             connection,
-            LiveView() if asks else PlainView(),
+            AtTerminal(yes=output.yes) if asks else Piped(json=output.json),
             workspace,
             fast,
             models.deep,
             models.sketch,
         )
-        journal = Journal(workspace, state_root())
-        workflow = Workflow(asker, journal, settings, ask_line if asks else None)
-        if instruction is not None:
-            return await workflow.run(targets, instruction)
-        await run_session(workflow, workspace, ask_line, names[0] if names else None)
-        return Exit.DONE
+        editing = Editing(asker, Journal(workspace, state_root()), settings)
+        if instruction is None:
+            await run_session(editing, workspace, ask_line, names[0] if names else None)
+            return Exit.DONE
+        result = await editing.run(targets, instruction)
+    if output.json:
+        print_json(result)
+    elif output.diff and result.status == "done":
+        print_diff([made for made in result.edits if made.outcome.hunks])
+    return EXIT[result.status]
 
 
 def _refuse_contradictions(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from vivace.cli.editing.review import agreed, review
-from vivace.cli.editing.targets import Target, open_target
+from vivace.desk.applying import Accepted
+from vivace.desk.targets import Target, open_target
 from vivace.syntax.hunk import Hunk
 from vivace.workspace.paths import Workspace
 
@@ -47,7 +48,7 @@ def test_answers_decide(
     targets: list[Target], answers: str, first: list[int], second: list[int]
 ) -> None:
     person = Person(*answers)
-    accepted = asyncio.run(review([(target, HUNKS) for target in targets], person))
+    accepted = asyncio.run(review([Accepted(target, tuple(HUNKS)) for target in targets], person))
     assert [list(each.hunks) for each in accepted] == [
         [HUNKS[at] for at in first],
         [HUNKS[at] for at in second],
@@ -56,7 +57,7 @@ def test_answers_decide(
 
 
 def test_who_leaves_takes_nothing_more(targets: list[Target]) -> None:
-    accepted = asyncio.run(review([(targets[0], HUNKS)], Person("Y", None)))
+    accepted = asyncio.run(review([Accepted(targets[0], tuple(HUNKS))], Person("Y", None)))
     assert list(accepted[0].hunks) == HUNKS[:2]
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vivace.cli.demonstration.sample import INSTRUCTION, PATH, sample
-from vivace.cli.editing.applying import Accepted, write_all
-from vivace.cli.editing.targets import Target
+from vivace.desk.applying import Accepted, write_all
+from vivace.desk.targets import Target
 from vivace.syntax.hunk import Hunk
 from vivace.workspace.document import read
 from vivace.workspace.journal import Journal

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from vivace.cli.editing.applying import Accepted
 from vivace.cli.editing.diff import GrowingDiff, coloured, grouped
-from vivace.cli.editing.targets import Target
 from vivace.cli.output import say, styled
+from vivace.desk.applying import Accepted
+from vivace.desk.targets import Target
 from vivace.syntax.hunk import Hunk
 
 __all__ = ["Ask", "agreed", "review"]
@@ -24,25 +24,25 @@ q - leave out it and all that follow
 ? - this help"""
 
 
-async def review(edits: Sequence[tuple[Target, Sequence[Hunk]]], ask: Ask) -> list[Accepted]:
-    """What is accepted of each file."""
-    total = sum(len(grouped(hunks)) for _, hunks in edits)
+async def review(edits: Sequence[Accepted], ask: Ask) -> list[Accepted]:
+    """What is accepted of each file, out of these."""
+    total = sum(len(grouped(edit.hunks)) for edit in edits)
     number = 0
     done = False
     accepted: list[Accepted] = []
-    for target, hunks in edits:
+    for edit in edits:
         kept: list[Hunk] = []
         answer = ""
-        for group in grouped(hunks):
+        for group in grouped(edit.hunks):
             number += 1
             if not done and answer not in ("a", "d"):
                 if total > 1:  # one alone has just been shown
-                    _show(target, group)
+                    _show(edit.target, group)
                 answer = await _answer(ask, f"({number}/{total}) Apply this change [y,n,a,d,q,?]? ")
                 done = answer == "q"
             if not done and answer in ("y", "a"):
                 kept += group
-        accepted.append(Accepted(target, tuple(kept)))
+        accepted.append(Accepted(edit.target, tuple(kept)))
     return accepted
 
 

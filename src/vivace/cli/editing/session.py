@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from vivace.cli.editing.review import Ask
-from vivace.cli.editing.targets import names_a_file, open_target, split_lines
-from vivace.cli.editing.workflow import Workflow
 from vivace.cli.output import say, styled
+from vivace.desk.edit import Editing
+from vivace.desk.targets import names_a_file, open_target, split_lines
 from vivace.errors import VivaceError
 from vivace.workspace.paths import Workspace
 
@@ -44,7 +44,7 @@ def understood(line: str, current: str | None) -> Said:
 
 
 async def run_session(
-    workflow: Workflow, workspace: Workspace, ask: Ask, current: str | None = None
+    editing: Editing, workspace: Workspace, ask: Ask, current: str | None = None
 ) -> None:
     """Until Ctrl-D. ``current`` is the file to begin with, and its lines if some are meant."""
     say(_WELCOME)
@@ -58,7 +58,7 @@ async def run_session(
         try:
             target = open_target(workspace, said.target)
             if said.instruction:
-                await workflow.run([target], said.instruction)
+                await editing.run([target], said.instruction)
         except VivaceError as error:
             say(str(error), fg="red")
         else:

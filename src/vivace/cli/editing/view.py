@@ -1,8 +1,7 @@
-"""What is seen of an edit while it is made.
+"""What is seen of an edit in a terminal while it is made.
 
-In a terminal the diff grows hunk by hunk over a line with speed and time. When the answer begins
-again, what was shown of it goes, as far as the terminal can take it back. Elsewhere only what a
-person must know is said, on standard error.
+The diff grows hunk by hunk over a line with speed and time. When the answer begins again, what was
+shown of it goes, as far as the terminal can take it back.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import contextlib
 import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
 
 import click
 from rich.cells import cell_len
@@ -23,77 +21,15 @@ from vivace.edits.attempt import Plan
 from vivace.edits.region import Region
 from vivace.syntax.hunk import Hunk
 
-__all__ = ["LiveView", "PlainView", "View", "describe_region"]
+__all__ = ["LiveView", "describe_region"]
 
 _TICK_S = 0.1
 _ERASE_LINE = Control("\r\x1b[K")
 _CHARACTERS_PER_TOKEN = 4
 
 
-class View(Protocol):
-    live: bool
-    """Whether there is a terminal in which things move and somebody types."""
-
-    def begin(self, plan: Plan, model: str) -> None:
-        """An answer is about to come."""
-
-    def progress(self, text: str, hunks: Sequence[Hunk]) -> None:
-        """More of it came, and these hunks are settled."""
-
-    def pause(self) -> None:
-        """The person types."""
-
-    def turned(self, line: str) -> None:
-        """They have typed this line, and the answer begins again."""
-
-    def finish(self, hunks: Sequence[Hunk], summary: str) -> None:
-        """The answer is over; these are its hunks."""
-
-    def withdrawn(self, why: str) -> None:
-        """What was shown does not count."""
-
-    def say(self, text: str) -> None:
-        """Something to know."""
-
-    def ticking(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """While this lasts, time is shown passing."""
-
-
-class PlainView:
-    """For pipes."""
-
-    live = False
-
-    def begin(self, plan: Plan, model: str) -> None:
-        pass
-
-    def progress(self, text: str, hunks: Sequence[Hunk]) -> None:
-        pass
-
-    def pause(self) -> None:
-        pass
-
-    def turned(self, line: str) -> None:
-        pass
-
-    def finish(self, hunks: Sequence[Hunk], summary: str) -> None:
-        say(summary, err=True, dim=True)
-
-    def withdrawn(self, why: str) -> None:
-        say(why, err=True)
-
-    def say(self, text: str) -> None:
-        say(text, err=True)
-
-    @contextlib.asynccontextmanager
-    async def ticking(self) -> AsyncIterator[None]:
-        yield
-
-
 class LiveView:
-    """For a terminal."""
-
-    live = True
+    """The diff while it grows, and the line below it."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -159,9 +95,9 @@ class LiveView:
         self._take_back()
         say(why, fg="yellow")
 
-    def say(self, text: str) -> None:
+    def clear(self) -> None:
+        """Something else is about to be said."""
         self._clear_status()
-        say(text)
 
     @contextlib.asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vivace.cli.editing.targets import names_a_file, open_target, split_lines
+from vivace.desk.targets import names_a_file, open_target, split_lines
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.paths import Workspace
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from vivace.cli.editing.asking import Asker, Made, Sampling
-from vivace.cli.editing.checking import run_check
-from vivace.cli.editing.targets import Target
-from vivace.cli.editing.view import PlainView, View
 from vivace.client.connection import open_connection
+from vivace.desk.asking import Asker, Made, Sampling
+from vivace.desk.checking import run_check
+from vivace.desk.events import AttemptFailed
+from vivace.desk.person import Person, Unattended
+from vivace.desk.targets import Target
 from vivace.errors import VivaceError
 from vivace.workspace.installed import environment_for
 from vivace.workspace.paths import Workspace
@@ -38,15 +39,16 @@ class Trial:
     command: str
 
 
-async def first_that_passes(trial: Trial, attempts: int, view: View) -> list[Made] | None:
-    """The edits of the first attempt that passes; None when none does. The rest are stopped."""
+async def first_that_passes(trial: Trial, attempts: int, person: Person) -> list[Made] | None:
+    """The edits of the first attempt that passes; None when none does. The rest are stopped. Of
+    several at once, nothing is told until one of them has won."""
     tasks = [asyncio.create_task(_attempt(trial, number)) for number in range(attempts)]
     try:
-        async with view.ticking():
+        async with person.waiting(None):
             for done in asyncio.as_completed(tasks):
                 made = await done
-                if isinstance(made, str):
-                    view.say(made)
+                if isinstance(made, AttemptFailed):
+                    person.tell(made)
                 else:
                     return made
     finally:
@@ -56,9 +58,8 @@ async def first_that_passes(trial: Trial, attempts: int, view: View) -> list[Mad
     return None
 
 
-async def _attempt(trial: Trial, number: int) -> list[Made] | str:
+async def _attempt(trial: Trial, number: int) -> list[Made] | AttemptFailed:
     """The edits, or why this attempt is none."""
-    name = f"attempt {number + 1}"
     # The first is what would have come without the others.
     sampling = Sampling(_TEMPERATURE, seed=number) if number else Sampling()
     edits: list[Made] = []
@@ -66,7 +67,7 @@ async def _attempt(trial: Trial, number: int) -> list[Made] | str:
         async with open_connection(trial.url, trial.key) as connection:
             asker = Asker(
                 connection,
-                _Silent(),
+                Unattended(),
                 trial.workspace,
                 trial.model,
                 sketch=trial.sketch,
@@ -77,11 +78,13 @@ async def _attempt(trial: Trial, number: int) -> list[Made] | str:
                 made = await asker.edit(target, trial.instruction)
                 if made is None or not made.outcome.good:
                     why = made.outcome.problems[0].person if made else "It was stopped."
-                    return f"{name}: {why}"
+                    return AttemptFailed(number + 1, why)
                 edits.append(made)
-        return edits if await _passes(trial, edits) else f"{name}: the check failed."
+        if await _passes(trial, edits):
+            return edits
+        return AttemptFailed(number + 1, "the check failed.")
     except VivaceError as error:
-        return f"{name}: {error}"
+        return AttemptFailed(number + 1, str(error))
 
 
 async def _passes(trial: Trial, edits: Sequence[Made]) -> bool:
@@ -94,10 +97,3 @@ async def _passes(trial: Trial, edits: Sequence[Made]) -> bool:
         own = environment_for(trial.workspace.root, copy.root, os.environ)
         checked = await run_check(trial.command, copy.root, lambda _: None, own)
         return checked.passed
-
-
-class _Silent(PlainView):
-    """Of several at once, nothing is shown until one of them has won."""
-
-    def finish(self, hunks: object, summary: str) -> None:
-        pass

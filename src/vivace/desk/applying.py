@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vivace.cli.editing.targets import Target
+from vivace.desk.targets import Target
 from vivace.edits.rebase import Conflict, rebase
 from vivace.errors import EditError
 from vivace.syntax.hunk import Hunk, apply

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.support.waiting import eventually
-from vivace.cli.editing.checking import run_check
+from vivace.desk.checking import run_check
 
 
 def test_the_end_of_what_it_says_is_kept_and_all_of_it_is_shown(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ a request begins with what was said before, only its end goes over the wire.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from vivace.cli.dialogue import Dialogue
-from vivace.cli.editing.targets import Target
-from vivace.cli.editing.terminal import on_interrupt
-from vivace.cli.editing.view import View
 from vivace.client.connection import ClientError, Connection, Figures
+from vivace.desk.dialogue import Dialogue
+from vivace.desk.events import Answered, Asked, Ended, Redirected, Speed, Withdrawn
+from vivace.desk.person import Person
+from vivace.desk.targets import Target
 from vivace.edits.attempt import (
     Attempt,
     Outcome,
@@ -77,7 +76,7 @@ class _Chain:
 @dataclass
 class Asker:
     connection: Connection
-    view: View
+    person: Person
     workspace: Workspace
     model: str
     """Empty: the server's own choice."""
@@ -104,11 +103,10 @@ class Asker:
     async def _try_again(self, bad: Made, model: str) -> Made | None:
         """First with the reason, then from another model, which begins afresh."""
         target, why = bad.target, bad.outcome.problems[0].person
+        self.person.tell(Withdrawn(why, model if bad.retries else None))
         if bad.retries:
-            self.view.withdrawn(f"{why}\nAsking {model}.")
             asked = self._plan(target, bad.plan.task, model)
         else:
-            self.view.withdrawn(f"{why}\nAsking again with the reason.")
             asked = retry(bad.plan, bad.outcome)
         made = await self._try(target, asked, model)
         return made and replace(made, tokens=bad.tokens + made.tokens, retries=bad.retries + 1)
@@ -135,8 +133,8 @@ class Asker:
     async def _try(self, target: Target, asked: Plan, model: str) -> Made | None:
         if asked.known is not None:
             return self._without_model(target, asked, asked.known)
-        self.view.begin(asked, model)
-        reader = _Reader(asked, self.view)
+        self.person.tell(Asked(asked, model))
+        reader = _Reader(asked, self.person)
         try:
             stopped = await self._answer(reader, asked, model)
         except ClientError as error:
@@ -152,36 +150,34 @@ class Asker:
         self._remember(reader.plan, outcome, str(response.get("id", "")))
         figures = self.connection.figures
         name = str(response.get("model") or model)
-        self.view.finish(outcome.hunks, _summary(name, figures))
+        seconds = time.perf_counter() - figures.started
+        self.person.tell(Ended(outcome.hunks, name, seconds, _speed(figures)))
         return Made(
             target=target,
             plan=reader.plan,
             outcome=outcome,
             model=name,
             tier=_tier(response),
-            seconds=time.perf_counter() - figures.started,
+            seconds=seconds,
             tokens=figures.tokens,
         )
 
     def _without_model(self, target: Target, asked: Plan, answer: str) -> Made:
         """An edit that follows from the code alone, such as a rename."""
         began = time.perf_counter()
-        self.view.begin(asked, _NO_MODEL)
-        reader = _Reader(asked, self.view)
+        self.person.tell(Asked(asked, _NO_MODEL))
+        reader = _Reader(asked, self.person)
         reader.show(answer)
         outcome = reader.finish(cut_off=False)
         seconds = time.perf_counter() - began
-        self.view.finish(outcome.hunks, f"{_NO_MODEL} · {seconds:.1f} s")
+        self.person.tell(Ended(outcome.hunks, _NO_MODEL, seconds))
         return Made(target, asked, outcome, _NO_MODEL, None, seconds, tokens=0)
 
     async def _answer(self, reader: _Reader, asked: Plan, model: str) -> bool:
         """Whether the person stopped it."""
-        dialogue = Dialogue(self.connection, reader, typing=self.view.live)
-        # Where nobody watches, Ctrl-C ends the program, and with it the connection.
-        stopping = on_interrupt(dialogue.stop) if self.view.live else contextlib.nullcontext()
-        with stopping:
-            async with self.view.ticking():
-                await dialogue.answer(**self._body(asked, model))
+        dialogue = Dialogue(self.connection, reader)
+        async with self.person.waiting(dialogue):
+            await dialogue.answer(**self._body(asked, model))
         return dialogue.stopped
 
     def _body(self, asked: Plan, model: str) -> dict[str, Any]:
@@ -212,23 +208,20 @@ class Asker:
 class _Reader:
     """Reads the answer to a plan, shows it, and makes a new plan when the person redirects it."""
 
-    def __init__(self, asked: Plan, view: View) -> None:
+    def __init__(self, asked: Plan, person: Person) -> None:
         self.plan = asked
-        self._view = view
+        self._person = person
         self._attempt = Attempt(asked)
         self._said: list[str] = []
 
     def show(self, text: str) -> None:
         self._said.append(text)
-        self._view.progress(text, self._attempt.feed(text))
-
-    def pause(self) -> None:
-        self._view.pause()
+        self._person.tell(Answered(text, tuple(self._attempt.feed(text))))
 
     def turned(self, line: str) -> str:
         self.plan = redirected(self.plan, "".join(self._said), line)
         self._attempt, self._said = Attempt(self.plan), []
-        self._view.turned(line)
+        self._person.tell(Redirected(line))
         return str(self.plan.items[-1].content)
 
     def finish(self, *, cut_off: bool) -> Outcome:
@@ -254,14 +247,8 @@ def _tier(response: dict[str, Any]) -> str | None:
     )
 
 
-def _summary(model: str, figures: Figures) -> str:
-    parts = [model, f"{figures.tokens} tokens"]
-    if figures.first_token is not None:
-        parts.append(f"first after {figures.first_token:.2f} s")
-    if figures.tokens_per_second is not None:
-        parts.append(f"{figures.tokens_per_second:.0f} tokens/s")
-    parts.append(f"{time.perf_counter() - figures.started:.1f} s")
-    return " · ".join(parts)
+def _speed(figures: Figures) -> Speed:
+    return Speed(figures.tokens, figures.first_token, figures.tokens_per_second)
 
 
 def _length(items: Sequence[Message]) -> int:

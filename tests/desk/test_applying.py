@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vivace.cli.editing.applying import Accepted, EditConflict, write_all
-from vivace.cli.editing.targets import Target, open_target
+from vivace.desk.applying import Accepted, EditConflict, write_all
+from vivace.desk.targets import Target, open_target
 from vivace.syntax.hunk import Hunk
 from vivace.workspace.errors import CannotWrite, FileChanged
 from vivace.workspace.journal import Journal

@@ -1,4 +1,4 @@
-"""The files a person names on the command line, and which of their lines are meant."""
+"""The files a person names, and which of their lines are meant."""
 
 from __future__ import annotations
 

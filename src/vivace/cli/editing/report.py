@@ -1,0 +1,86 @@
+"""What ``vivace edit`` ends with: its exit status, a diff, or one JSON object."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+from vivace.cli.editing.diff import coloured
+from vivace.cli.output import put, say
+from vivace.desk.asking import Made
+from vivace.desk.edit import Result, Status, diff_of
+from vivace.syntax.finding import Finding
+
+__all__ = ["EXIT", "Exit", "print_diff", "print_json"]
+
+
+class Exit(IntEnum):
+    DONE = 0
+    NOTHING = 1
+    MISUSED = 2
+    REFUSED = 3
+    CHECK_FAILED = 4
+    STOPPED = 130
+
+
+EXIT: dict[Status, Exit] = {
+    "done": Exit.DONE,
+    "nothing": Exit.NOTHING,
+    "refused": Exit.REFUSED,
+    "check_failed": Exit.CHECK_FAILED,
+    "stopped": Exit.STOPPED,
+}
+
+
+def print_diff(edits: Sequence[Made]) -> None:
+    for made in edits:
+        diff = diff_of(made)
+        if sys.stdout.isatty():
+            for line in diff.removesuffix("\n").split("\n") if diff else ():
+                say(coloured(line.removesuffix("\r")))
+        else:
+            put(diff)
+
+
+def print_json(result: Result) -> None:
+    report: dict[str, Any] = {
+        "applied": result.applied,
+        "files": [_file(made) for made in result.edits],
+    }
+    if result.conflict is not None:
+        report["conflict"] = result.conflict
+    if (checked := result.checked) is not None:
+        report["check"] = {"command": checked.command, "status": checked.status}
+    put(f"{msgspec.json.encode(report).decode()}\n")
+
+
+def _file(made: Made) -> dict[str, Any]:
+    region = made.plan.region
+    return {
+        "path": str(made.target.path),
+        "region": {
+            "kind": region.kind,
+            "name": region.name,
+            "first": region.start + 1,
+            "last": region.end,
+        },
+        "hunks": [
+            {"line": hunk.start + 1, "old": hunk.old, "new": hunk.new}
+            for hunk in made.outcome.hunks
+        ],
+        "diff": diff_of(made),
+        "problems": [_problem(each) for each in made.outcome.problems],
+        "model": made.model,
+        "tier": made.tier,
+        "seconds": round(made.seconds, 3),
+        "tokens": made.tokens,
+        "retries": made.retries,
+    }
+
+
+def _problem(problem: Finding) -> dict[str, str]:
+    return {"code": problem.code, "message": problem.person}

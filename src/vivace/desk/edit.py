@@ -1,0 +1,261 @@
+"""One edit from beginning to end: ask, let the person decide, write, check."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vivace.desk.applying import Accepted, EditConflict, write_all
+from vivace.desk.asking import Asker, Made
+from vivace.desk.checking import Checked, run_check
+from vivace.desk.events import (
+    Asked,
+    CheckBegan,
+    CheckFails,
+    CheckSaid,
+    Conflicted,
+    Ended,
+    NoAttemptPassed,
+    NoFix,
+    NothingWritten,
+    Refused,
+    Stopped,
+    Unchanged,
+    Wrote,
+)
+from vivace.desk.person import Person
+from vivace.desk.targets import Target
+from vivace.desk.trying import Trial, first_that_passes
+from vivace.edits.checks import problems
+from vivace.syntax.hunk import unified
+from vivace.syntax.lines import lines_of
+from vivace.workspace.document import read
+from vivace.workspace.journal import Journal
+
+__all__ = ["Editing", "Result", "Settings", "Status", "diff_of"]
+
+_TITLE = 200
+
+Status = Literal["done", "nothing", "refused", "check_failed", "stopped"]
+"""``done``: applied, or made where nothing is to be applied. ``nothing``: there was nothing to
+change, or the person took none of it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the person wants it."""
+
+    apply: bool = True
+    """False: make it, and touch nothing."""
+    check: str | None = None
+    attempts: int = 1
+    url: str = ""
+    key: str | None = None
+    """Where further attempts are asked for."""
+
+
+@dataclass
+class Result:
+    status: Status = "done"
+    edits: Sequence[Made] = ()
+    applied: bool = False
+    conflict: str | None = None
+    checked: Checked | None = None
+
+
+@dataclass
+class Editing:
+    asker: Asker
+    journal: Journal
+    settings: Settings
+    _result: Result = field(default_factory=Result)
+
+    @property
+    def _person(self) -> Person:
+        return self.asker.person
+
+    async def run(self, targets: Sequence[Target], instruction: str) -> Result:
+        result = self._result = Result()
+        made = await self._edits(targets, instruction)
+        if isinstance(made, str):
+            result.status = made
+        else:
+            result.edits = made
+            result.status = await self._decide(made, instruction)
+        return result
+
+    # -- making -----------------------------------------------------------------------------------
+
+    async def _edits(self, targets: Sequence[Target], instruction: str) -> list[Made] | Status:
+        if self.settings.attempts > 1:
+            return await self._tried(targets, instruction)
+        edits: list[Made] = []
+        for target in targets:
+            made = await self.asker.edit(target, instruction)
+            if made is None:
+                self._person.tell(Stopped(kept=False))
+                return "stopped"
+            edits.append(made)
+        return edits
+
+    async def _tried(self, targets: Sequence[Target], instruction: str) -> list[Made] | Status:
+        settings, asker = self.settings, self.asker
+        assert settings.check is not None
+        trial = Trial(
+            settings.url,
+            settings.key,
+            asker.model,
+            asker.sketch,
+            asker.workspace,
+            targets,
+            instruction,
+            settings.check,
+        )
+        edits = await first_that_passes(trial, settings.attempts, self._person)
+        if edits is None:
+            self._person.tell(NoAttemptPassed(settings.attempts))
+            return "refused"
+        for made in edits:
+            self._person.tell(Asked(made.plan, made.model))
+            self._person.tell(Ended(made.outcome.hunks, made.model, made.seconds, passed=True))
+        return edits
+
+    # -- deciding ---------------------------------------------------------------------------------
+
+    async def _decide(self, edits: Sequence[Made], instruction: str) -> Status:
+        changed = [made for made in edits if not _unchanged(made)]
+        for made in edits:
+            if made not in changed:
+                self._person.tell(Unchanged(str(made.target.path), _reasons(made)))
+        bad = [made for made in changed if not made.outcome.good]
+        if bad and not await self._overruled(bad):
+            return "refused"
+        if not changed:
+            return "nothing"
+        if not self.settings.apply:
+            return "done"
+        accepted = await self._accepted(changed)
+        if not any(each.hunks for each in accepted):
+            self._person.tell(NothingWritten())
+            return "nothing"
+        return await self._write(accepted, instruction)
+
+    async def _overruled(self, bad: Sequence[Made]) -> bool:
+        """Whether the person wants what the checks refuse."""
+        for made in bad:
+            self._person.tell(Refused(str(made.target.path), _reasons(made), diff_of(made)))
+        if await self._person.overrules(can_be_applied=all(made.outcome.hunks for made in bad)):
+            return True
+        self._person.tell(NothingWritten(refused=True))
+        return False
+
+    async def _accepted(self, edits: Sequence[Made]) -> Sequence[Accepted]:
+        offered = [Accepted(made.target, made.outcome.hunks) for made in edits]
+        accepted = await self._person.accepts(offered)
+        for made, each in zip(edits, accepted, strict=True):
+            broken = _broken_by_choice(made, each)
+            if broken and not await self._person.accepts_in_part(broken):
+                return []
+        return accepted
+
+    # -- writing and checking ---------------------------------------------------------------------
+
+    async def _write(self, accepted: Sequence[Accepted], instruction: str) -> Status:
+        try:
+            self._put(accepted, instruction)
+        except EditConflict as conflict:
+            self._person.tell(Conflicted(conflict))
+            self._result.conflict = str(conflict)
+            return "refused"
+        self._result.applied = True
+        if self.settings.check is None:
+            return "done"
+        return await self._check([each.target for each in accepted if each.hunks])
+
+    def _put(self, accepted: Sequence[Accepted], title: str) -> None:
+        for written in write_all(self.journal, accepted, title[:_TITLE]):
+            self._person.tell(Wrote(written))
+
+    async def _check(self, targets: Sequence[Target]) -> Status:
+        checked = await self._run_check()
+        if checked.passed:
+            return "done"
+        entries = 1
+        if await self._person.wants_fix():
+            target = next((each for each in targets if each.path.name in checked.tail), targets[-1])
+            fixed = await self._fix(target, checked)
+            if fixed == "stopped":
+                return "stopped"
+            if fixed == "done":
+                entries += 1
+                if (await self._run_check()).passed:
+                    return "done"
+        self._person.tell(CheckFails(entries))
+        return "check_failed"
+
+    async def _run_check(self) -> Checked:
+        assert self.settings.check is not None
+        self._person.tell(CheckBegan(self.settings.check))
+        try:
+            checked = await run_check(
+                self.settings.check,
+                self.asker.workspace.root,
+                lambda data: self._person.tell(CheckSaid(data)),
+            )
+        except asyncio.CancelledError:
+            self._person.tell(Stopped(kept=True))
+            raise
+        self._result.checked = checked
+        return checked
+
+    async def _fix(self, target: Target, checked: Checked) -> Status:
+        """Another edit of the same file, with what the check said as its reason."""
+        document = read(target.path)
+        lines = len(lines_of(document.text))
+        made = await self.asker.edit(
+            Target(document, _moved(target, lines)),
+            f"Fix the code so that this passes: {checked.command}\nIt fails with:\n{checked.tail}",
+        )
+        if made is None:
+            return "stopped"
+        if not made.outcome.good:
+            self._person.tell(NoFix(_reasons(made)))
+            return "refused"
+        accepted = await self._accepted([made])
+        if not any(each.hunks for each in accepted):
+            return "nothing"
+        self._put(accepted, f"fix: {checked.command}")
+        return "done"
+
+
+def diff_of(made: Made) -> str:
+    """As ``git apply`` takes it."""
+    return unified(str(made.target.path), made.target.text, made.outcome.hunks)
+
+
+def _moved(target: Target, lines: int) -> tuple[int, int] | None:
+    """The selection in the file after an edit of it."""
+    if target.selection is None:
+        return None
+    first, last = target.selection
+    return first, max(first + 1, last + lines - len(lines_of(target.text)))
+
+
+def _unchanged(made: Made) -> bool:
+    return not made.outcome.hunks and [each.code for each in made.outcome.problems] == ["unchanged"]
+
+
+def _broken_by_choice(made: Made, accepted: Accepted) -> str:
+    """What is wrong with a part of an edit of which the whole was good."""
+    if not made.outcome.good or accepted.hunks in ((), made.outcome.hunks):
+        return ""
+    plan = made.plan
+    after = plan.source.edited(accepted.hunks)
+    found = problems(plan.source, after, accepted.hunks, plan.region, plan.task.instruction)
+    return next((each.person for each in found if each.code in ("syntax", "unbound")), "")
+
+
+def _reasons(made: Made) -> str:
+    return " ".join(problem.person for problem in made.outcome.problems)
