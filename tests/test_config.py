@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vivace.addresses import host_name, is_loopback
 from vivace.config import (
     Config,
     LimitsConfig,
     ScriptedConfig,
     ServerConfig,
     StoreConfig,
-    host_name,
-    is_loopback,
     load,
 )
 from vivace.errors import ConfigError

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct, field
 
+from vivace.addresses import host_name, is_loopback
 from vivace.errors import ConfigError
 from vivace.scheduling.limits import Limits
 
@@ -34,8 +35,6 @@ __all__ = [
     "ServerConfig",
     "StoreConfig",
     "VllmConfig",
-    "host_name",
-    "is_loopback",
     "keys_in",
     "load",
 ]
@@ -420,19 +419,3 @@ def _fields_at(place: str) -> list[str]:
         kinds = (ScriptedConfig, OpenAIConfig, LlamaCppConfig, VllmConfig)
         return sorted({field for kind in kinds for field in kind.__struct_fields__})
     return list(tables[table].__struct_fields__)
-
-
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._\-]*)(:[0-9]*)?", re.IGNORECASE | re.ASCII)
-
-
-def host_name(host: str) -> str | None:
-    """The name in a Host header, without its port; None if it is not one."""
-    found = _HOST.fullmatch(host)
-    return found[1].lower() if found else None
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -17,10 +17,10 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
+from vivace.addresses import is_loopback
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
 from vivace.cli.output import put, say
 from vivace.cli.settings_files import Edit
-from vivace.config import is_loopback
 from vivace.errors import ConfigError
 
 __all__ = ["connect"]

@@ -20,11 +20,11 @@ import httpx2
 from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
+from vivace.addresses import is_loopback
 from vivace.cli import options
 from vivace.cli.keyboard import keys
 from vivace.cli.output import visible
 from vivace.client.connection import ClientError
-from vivace.config import is_loopback
 
 if TYPE_CHECKING:  # drawing is for this command only; the others need not wait for its import
     from rich.console import Console, RenderableType

@@ -17,9 +17,9 @@ from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
+from vivace.addresses import is_loopback
 from vivace.client.errors import ClientError
 from vivace.client.http import http_wire
-from vivace.config import is_loopback
 
 __all__ = ["ClientError", "Connection", "Figures", "open_connection"]
 

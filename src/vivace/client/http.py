@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from vivace.addresses import is_loopback
 from vivace.client.errors import ClientError
-from vivace.config import is_loopback
 from vivace.protocol.sse import SseLines
 
 __all__ = ["HttpWire", "http_wire"]

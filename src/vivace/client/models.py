@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
-from vivace.config import is_loopback
+from vivace.addresses import is_loopback
 
 __all__ = ["served_models"]
 

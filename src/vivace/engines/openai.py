@@ -15,8 +15,8 @@ from typing import Any
 import httpx2
 import msgspec
 
+from vivace.addresses import is_loopback
 from vivace.completion import fim
-from vivace.config import is_loopback
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader

@@ -27,6 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from vivace import models
+from vivace.addresses import is_loopback
 from vivace.config import (
     Config,
     EngineConfig,
@@ -36,7 +37,6 @@ from vivace.config import (
     VllmConfig,
     check_reach,
     check_remote,
-    is_loopback,
 )
 from vivace.conversation.session import Limits
 from vivace.engines.base import Card, Engine

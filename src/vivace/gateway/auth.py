@@ -6,7 +6,8 @@ import hashlib
 import logging
 from collections.abc import Iterable
 
-from vivace.config import LOCAL, KeyConfig, host_name, is_loopback
+from vivace.addresses import host_name, is_loopback
+from vivace.config import LOCAL, KeyConfig
 from vivace.errors import ConfigError, Forbidden, Unauthorized
 from vivace.keyring import Keyring, admitted
 

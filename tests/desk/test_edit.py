@@ -1,0 +1,132 @@
+"""An edit at the desk: what somebody is told on the way, and what becomes of what they decide."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.server import MODEL, RunningGateway
+from vivace.client.connection import open_connection
+from vivace.desk.applying import Accepted
+from vivace.desk.asking import Asker
+from vivace.desk.edit import Editing, Result, Settings
+from vivace.desk.events import CheckFails, CheckSaid, Event, NothingWritten, Refused, Wrote
+from vivace.desk.person import Unattended
+from vivace.desk.targets import open_target
+from vivace.engines.scripted import Reply, Say
+from vivace.workspace.journal import Journal
+from vivace.workspace.paths import Workspace
+
+OLD = "def add(a, b):\n    return a\n\n\ndef sub(a, b):\n    return a\n"
+NEW = OLD.replace("    return a\n", "    return a + b\n", 1).replace(
+    "b):\n    return a\n", "b):\n    return a - b\n"
+)
+
+
+class Somebody(Unattended):
+    """Remembers what they were told; takes so many of the hunks, and overrules or not."""
+
+    def __init__(self, take: int | None = None, *, overrule: bool = False) -> None:
+        self.told: list[Event] = []
+        self._take = take
+        self._overrule = overrule
+
+    def tell(self, event: Event) -> None:
+        self.told.append(event)
+
+    def kinds(self) -> list[str]:
+        return [type(event).__name__ for event in self.told]
+
+    async def accepts(self, edits: Sequence[Accepted]) -> Sequence[Accepted]:
+        return [Accepted(edit.target, edit.hunks[: self._take]) for edit in edits]
+
+    async def overrules(self, *, can_be_applied: bool) -> bool:
+        return can_be_applied and self._overrule
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    file = tmp_path / "tree" / "sums.py"
+    file.write_text(OLD)
+    return file
+
+
+def run(
+    gateway: RunningGateway, file: Path, person: Somebody, answer: str, **settings: object
+) -> Result:
+    gateway.engine.play([Reply(then=(Say(f"```python\n{answer}```"),))])
+
+    async def edit() -> Result:
+        workspace = Workspace(file.parent)
+        async with open_connection(gateway.url, None) as connection:
+            asker = Asker(connection, person, workspace, MODEL, patient=False)
+            journal = Journal(workspace, file.parent.parent / "state")
+            editing = Editing(asker, journal, Settings(**settings))  # type: ignore[arg-type]
+            return await editing.run([open_target(workspace, str(file))], "use b in all functions")
+
+    return asyncio.run(edit())
+
+
+def test_a_good_edit_is_told_as_it_comes_and_written(gateway: RunningGateway, file: Path) -> None:
+    person = Somebody()
+    result = run(gateway, file, person, NEW)
+    assert (result.status, result.applied) == ("done", True)
+    assert file.read_text() == NEW
+    kinds = person.kinds()
+    assert kinds[0] == "Asked"
+    assert kinds[-2:] == ["Ended", "Wrote"]
+    assert set(kinds[1:-2]) == {"Answered"}
+
+
+def test_only_the_hunks_that_are_accepted_are_written(gateway: RunningGateway, file: Path) -> None:
+    result = run(gateway, file, Somebody(take=1), NEW)
+    assert result.applied
+    assert file.read_text() == OLD.replace("return a\n", "return a + b\n", 1)
+
+
+def test_who_takes_nothing_finds_nothing_written(gateway: RunningGateway, file: Path) -> None:
+    person = Somebody(take=0)
+    result = run(gateway, file, person, NEW)
+    assert (result.status, result.applied) == ("nothing", False)
+    assert person.told[-1] == NothingWritten()
+    assert file.read_text() == OLD
+
+
+@pytest.mark.parametrize("overrule", [False, True])
+def test_what_the_checks_refuse_is_the_persons_to_decide(
+    gateway: RunningGateway, file: Path, overrule: bool
+) -> None:
+    person = Somebody(overrule=overrule)
+    result = run(gateway, file, person, NEW.replace("def sub(a, b):", "def sub(a, b:"))
+    (refused,) = [event for event in person.told if isinstance(event, Refused)]
+    assert "syntax" in refused.why
+    assert "+def sub(a, b:" in refused.diff
+    assert result.applied is overrule
+    assert (file.read_text() == OLD) is not overrule
+
+
+def test_nothing_is_touched_where_nothing_is_to_be_applied(
+    gateway: RunningGateway, file: Path
+) -> None:
+    result = run(gateway, file, Somebody(), NEW, apply=False)
+    assert (result.status, result.applied) == ("done", False)
+    assert result.edits[0].outcome.text == NEW
+    assert file.read_text() == OLD
+
+
+def test_a_check_that_fails_is_heard_and_the_edit_is_kept(
+    gateway: RunningGateway, file: Path
+) -> None:
+    person = Somebody()
+    result = run(gateway, file, person, NEW, check="echo the reason; exit 3")
+    assert result.status == "check_failed"
+    assert result.checked is not None
+    assert result.checked.status == 3
+    assert any(event == CheckSaid(b"the reason\n") for event in person.told)
+    assert isinstance(person.told[-1], CheckFails)
+    assert any(isinstance(event, Wrote) for event in person.told)
+    assert file.read_text() == NEW
