@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -71,6 +72,10 @@ def standing(item: Item) -> bool:
     )
 
 
+Kind = Role | Literal["tools", "call", "output"]
+KINDS: tuple[Kind, ...] = (*get_args(Role), "tools", "call", "output")
+
+
 class Talk(Struct):
     past: list[Item]
     new: list[Item]
@@ -83,7 +88,7 @@ def talks(draw: st.DrawFn) -> Talk:
     unanswered: list[int] = []
     for number in range(draw(st.integers(0, 12))):
         text = "x" * draw(st.integers(0, 6))
-        kind = draw(st.sampled_from(["user", "assistant", "developer", "tools", "call", "output"]))
+        kind = draw(st.sampled_from(KINDS))
         if kind == "call":
             unanswered.append(number)
             items.append(call(number, text))
@@ -92,10 +97,9 @@ def talks(draw: st.DrawFn) -> Talk:
             items.append(output(unanswered.pop(index), text))
         elif kind == "tools":
             items.append(AdditionalTools(tools=[]))
-        elif kind == "developer":
-            items.append(said(text, "developer"))
         else:
-            items.append(said(text, "assistant" if kind == "assistant" else "user"))
+            role: Role = "user" if kind == "output" else kind
+            items.append(said(text, role))
     cut = draw(st.integers(0, len(items)))
     return Talk(items[:cut], items[cut:])
 
@@ -302,6 +306,12 @@ def test_items_are_measured_as_the_engine_measured_the_whole(known: int, kept: i
     assert len(fitted(talk, 21, known=known) or ()) == kept
 
 
+def test_who_asks_too_much_is_told_so_of_the_input() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        fit([], [said("aaaa")], known=0, fixed=0, limit=2, count=count, truncate=False)
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "input")
+
+
 # -- images ---------------------------------------------------------------------------------------
 
 
@@ -316,6 +326,7 @@ def test_a_model_that_cannot_see_says_so(part: Part, what: str) -> None:
     with pytest.raises(InvalidRequest, match=what) as caught:
         refuse_images(items, "blind")
     assert caught.value.param == "input[1].content[1]"
+    assert caught.value.code == "unsupported_content"
 
 
 def test_an_image_a_tool_returned_is_refused_too() -> None:

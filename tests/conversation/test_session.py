@@ -120,6 +120,7 @@ def test_more_than_may_run_have_to_wait() -> None:
 def test_a_lane_with_a_wrong_name_is_refused(lane: str) -> None:
     frame = refused(session().receive(create(lane=lane)))
     assert (frame.status, frame.error.code) == (400, "invalid_stream_id")
+    assert frame.error.param == "stream_id"
 
 
 @pytest.mark.parametrize("lane", ["a", "A-b_c.9", "x" * 256])
@@ -133,6 +134,7 @@ def test_one_lane_too_many_is_refused_and_the_default_one_counts_not() -> None:
         started(one.receive(create(lane=lane)))
     frame = refused(one.receive(create(lane="c")))
     assert (frame.error.code, frame.stream_id) == ("websocket_stream_limit_reached", "c")
+    assert frame.error.param == "stream_id"
     assert one.receive(create(lane="a")) == []
 
 
@@ -188,6 +190,7 @@ def test_an_unknown_parent_is_refused_and_the_lane_goes_on() -> None:
     said, start = one.found(decision.ticket, None)
     frame = refused([said])
     assert (frame.error.code, frame.stream_id) == ("previous_response_not_found", "a")
+    assert frame.error.param == "previous_response_id"
     started([start])
 
 
@@ -224,6 +227,23 @@ def test_a_failed_fork_keeps_the_parent_where_it_was() -> None:
     started(one.receive(create(lane="a", after=parent.id)))
 
 
+def test_a_deleted_turn_and_all_that_followed_it_are_not_continued_from_memory() -> None:
+    one = session()
+    first = ended(one, "a")
+    second = ended(one, "a", after=first.id)
+    other = ended(one, "b")
+    one.forget(first.id)
+    assert isinstance(one.receive(create(lane="a", after=second.id))[0], Fetch)
+    started(one.receive(create(lane="b", after=other.id)))
+
+
+def test_forgetting_what_is_not_remembered_changes_nothing() -> None:
+    one = session()
+    parent = ended(one)
+    one.forget("resp_nobody")
+    started(one.receive(create(after=parent.id)))
+
+
 # -- what a turn needs ----------------------------------------------------------------------------
 
 
@@ -242,6 +262,7 @@ def test_an_output_of_the_parents_call_is_taken() -> None:
 def test_a_turn_about_nothing_is_refused() -> None:
     frame = refused(session().receive(CreateResponse(CreateBody())))
     assert (frame.error.code, frame.error.param) == ("missing_required_parameter", "input")
+    assert "input" in frame.error.message
 
 
 def test_a_warm_up_a_fill_and_a_continuation_need_no_input() -> None:

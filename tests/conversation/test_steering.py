@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished, TextDelta, Tokens
@@ -48,7 +48,14 @@ from vivace.protocol.items import (
     ToolCall,
     text_of,
 )
-from vivace.protocol.requests import CreateBody, CreateResponse, Fill, Interrupt, Steer
+from vivace.protocol.requests import (
+    CacheOptions,
+    CreateBody,
+    CreateResponse,
+    Fill,
+    Interrupt,
+    Steer,
+)
 
 HI = Message(role="user", content="hi")
 CALL = FunctionCall(id="fc_1", call_id="call_1", name="look", arguments="{}")
@@ -132,6 +139,7 @@ def test_the_successor_follows_by_itself_with_the_steer_as_input_and_the_same_se
     partial = Message(role="assistant", content="half", status="incomplete")
     successor = start(one.settle(ticket, link(ticket, partial)))
     assert texts(successor) == ["left"]
+    assert successor.id == ticket.successor_id  # as whoever steers over HTTP was told
     assert successor.past[-1] == partial
     body = successor.request.body
     assert body.previous_response_id == ticket.id
@@ -171,9 +179,12 @@ def test_a_turn_that_ends_by_itself_first_is_followed_all_the_same() -> None:
     assert texts(start(one.settle(ticket, link(ticket, whole)))) == ["left"]
 
 
-def test_a_warm_up_that_is_steered_is_followed_by_an_answer() -> None:
+@pytest.mark.parametrize(
+    "warm_up", [{"generate": False}, {"prompt_cache_options": CacheOptions(prewarm=True)}]
+)
+def test_a_warm_up_that_is_steered_is_followed_by_an_answer(warm_up: dict[str, Any]) -> None:
     one = session()
-    ticket = begun(one, generate=False)
+    ticket = begun(one, **warm_up)
     one.receive(steer(ticket))
     assert start(one.settle(ticket, link(ticket))).request.generates
 
@@ -189,6 +200,7 @@ def test_with_open_calls_it_waits_and_says_for_what() -> None:
     (event,) = said(one.settle(ticket, link(ticket, CALL, custom)))
     assert isinstance(event, SteerPending)
     assert (event.steer, event.stream_id) == (given.steer, "a")
+    assert event.reason == "waiting_for_required_input"
     first, second = event.required_input
     assert (first.type, first.call_id, first.name) == ("function_call_output", "call_1", "look")
     assert (second.type, second.call_id) == ("custom_tool_call_output", "call_2")
@@ -225,6 +237,7 @@ def test_a_conversation_that_goes_on_elsewhere_hands_the_steer_back() -> None:
     assert isinstance(back, Say)
     assert isinstance(back.event, SteerFailed)
     assert back.event.error.code == "response_not_active"
+    assert "another response" in back.event.error.message
 
 
 def test_where_nothing_can_wait_for_the_next_request_it_is_handed_back() -> None:
@@ -234,6 +247,46 @@ def test_where_nothing_can_wait_for_the_next_request_it_is_handed_back() -> None
     event = failed(one.settle(ticket, link(ticket, CALL)))
     assert event.error.code == "successor_creation_failed"
     assert event.steer.input == Raw(b'"left"')
+
+
+# -- receipts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lane", [None, "a"])
+def test_receipts_carry_the_lane_and_are_numbered_in_the_order_they_are_given(
+    lane: str | None,
+) -> None:
+    one = session(steers=1)
+    ticket = begun(one, lane=lane)
+    receipts: list[Any] = [
+        accepted(one.receive(steer(ticket))),
+        failed(one.receive(steer(ticket, "one too many"))),
+        *said(one.settle(ticket, link(ticket, CALL))),
+    ]
+    follow = begun(one, lane=lane, after=ticket.id)
+    one.settle(follow, link(follow, CALL))
+    receipts += said(one.receive(steer(follow)))
+    kinds = [SteerAccepted, SteerFailed, SteerPending, SteerAccepted, SteerPending]
+    assert [type(receipt) for receipt in receipts] == kinds
+    assert [receipt.sequence_number for receipt in receipts] == [0, 1, 2, 3, 4]
+    assert {receipt.stream_id for receipt in receipts} == {lane or UNSET}
+
+
+def test_who_gets_a_steer_back_is_told_why() -> None:
+    one = session()
+    gone = failed(one.receive(steer("resp_nobody")))
+    ticket = begun(one)
+    one.receive(steer(ticket))
+    failure = failed(one.settle(ticket, None))
+    ticket = begun(one)
+    one.receive(steer(ticket))
+    one.receive(Interrupt(response_id=ticket.id))
+    late = failed(one.receive(steer(ticket)))
+    interrupted = failed(one.settle(ticket, link(ticket)))
+    over = failed(one.receive(steer(ticket)))
+    reasons = ("resp_nobody", "failed", "interrupted", "interrupted", "ended")
+    for event, reason in zip((gone, failure, late, interrupted, over), reasons, strict=True):
+        assert reason in event.error.message
 
 
 # -- handed back ----------------------------------------------------------------------------------

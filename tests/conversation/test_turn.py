@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 
 from vivace.conversation.deltas import (
     CallOpened,
@@ -28,11 +28,13 @@ from vivace.protocol.events import (
     CustomInputDone,
     FunctionArgumentsDelta,
     FunctionArgumentsDone,
+    IncompleteDetails,
     OutputItemAdded,
     OutputItemDone,
     OutputItemInterrupted,
     OutputTextDelta,
     OutputTextDone,
+    QueuePlace,
     ReasoningTextDelta,
     ReasoningTextDone,
     Response,
@@ -42,6 +44,7 @@ from vivace.protocol.events import (
     ResponseFailed,
     ResponseIncomplete,
     ResponseInProgress,
+    ResponseQueued,
 )
 from vivace.protocol.items import (
     CustomToolCall,
@@ -52,7 +55,7 @@ from vivace.protocol.items import (
     ToolCall,
     text_of,
 )
-from vivace.protocol.requests import CreateBody, CreateResponse
+from vivace.protocol.requests import CreateBody, CreateResponse, ReasoningConfig
 
 TERMINAL = (ResponseCompleted, ResponseIncomplete, ResponseFailed)
 SOME = Tokens(input=10, output=4, cached=8, reasoning=1)
@@ -354,7 +357,21 @@ def test_a_completed_turn_says_when_and_at_what_cost() -> None:
     response = turn.response
     assert (response.status, response.completed_at, response.created_at) == ("completed", 200, 100)
     assert response.usage == usage_of(SOME)
-    assert usage_of(SOME).total_tokens == 14
+
+
+def test_what_the_engine_counted_is_told_as_the_wire_names_it() -> None:
+    counted = Tokens(input=10, output=4, cached=8, reasoning=1, accepted=3, rejected=2)
+    assert to_builtins(usage_of(counted)) == {
+        "input_tokens": 10,
+        "output_tokens": 4,
+        "total_tokens": 14,
+        "input_tokens_details": {"cached_tokens": 8},
+        "output_tokens_details": {
+            "reasoning_tokens": 1,
+            "accepted_prediction_tokens": 3,
+            "rejected_prediction_tokens": 2,
+        },
+    }
 
 
 def test_a_turn_cut_by_its_length_keeps_the_half_item() -> None:
@@ -367,6 +384,7 @@ def test_a_turn_cut_by_its_length_keeps_the_half_item() -> None:
     assert isinstance(item, Message)
     assert item.status == "incomplete"
     assert response.completed_at is None
+    assert response.usage == usage_of(SOME)
 
 
 def test_an_interrupt_drops_the_item_in_the_making_and_keeps_the_whole_ones() -> None:
@@ -405,12 +423,14 @@ def test_a_steer_may_wait_for_the_item_in_the_making() -> None:
     events = turn.feed(CallOpened("f"), 150)
     assert names(events)[-2:] == ["output_item.done", "incomplete"]
     assert [item.status for item in turn.response.output] == ["completed"]  # type: ignore[union-attr]
+    assert turn.response.incomplete_details == IncompleteDetails("steered")
 
 
 def test_a_cancelled_turn_ends_as_incomplete_on_the_wire() -> None:
     turn, events = play([TextDelta("half")], "cancel")
     assert isinstance(events[-1], ResponseIncomplete)
     assert turn.response.status == turn.status == "cancelled"
+    assert [item.status for item in turn.response.output] == ["incomplete"]  # type: ignore[union-attr]
 
 
 def test_a_failed_turn_says_why() -> None:
@@ -440,6 +460,39 @@ def test_a_turn_begins_once() -> None:
     assert turn.begin() == []
 
 
+def test_a_turn_that_waits_says_where_it_stands_until_it_begins() -> None:
+    turn = new_turn()
+    events = turn.wait(3, 1.26)
+    assert names(events) == ["created", "queued"]
+    assert isinstance(events[1], ResponseQueued)
+    assert (events[1].queue, events[1].response.status) == (QueuePlace(3, 1.3), "queued")
+    assert names(turn.wait(1, 0.5)) == ["queued"]
+    assert names(turn.begin()) == ["in_progress"]
+    assert turn.wait(1, 0.5) == []
+
+
+@pytest.mark.parametrize("how", ["stop", "length"])
+@pytest.mark.parametrize("custom", [True, False])
+def test_a_call_is_open_and_empty_when_added_and_whole_or_not_when_done(
+    custom: bool, how: str
+) -> None:
+    _, events = play([CallOpened("f", custom, "space"), CallText("{}")], how)
+    [added] = (event.item for event in events if isinstance(event, OutputItemAdded))
+    [done] = (event.item for event in events if isinstance(event, OutputItemDone))
+    assert isinstance(added, ToolCall)
+    assert isinstance(done, ToolCall)
+    assert (text_in(added), added.status) == ("", "in_progress")
+    assert (text_in(done), done.status) == ("{}", "completed" if how == "stop" else "incomplete")
+    assert added.namespace == done.namespace == "space"
+
+
+def test_a_message_is_the_assistants_and_empty_when_it_is_added() -> None:
+    _, events = play([TextDelta("x")], "stop")
+    [added] = (event.item for event in events if isinstance(event, OutputItemAdded))
+    assert isinstance(added, Message)
+    assert (added.role, added.content, added.status) == ("assistant", [], "in_progress")
+
+
 # -- the response object --------------------------------------------------------------------------
 
 
@@ -447,9 +500,16 @@ def test_the_response_echoes_what_was_asked() -> None:
     asked = decode_create(
         b'{"instructions":"brief","temperature":0,"top_p":0,"store":false,"truncation":"auto",'
         b'"parallel_tool_calls":false,"max_output_tokens":5,"metadata":{"a":"b"},'
-        b'"tools":[{"type":"web_search"}],"tool_choice":"none","previous_response_id":"resp_0"}'
+        b'"tools":[{"type":"web_search"}],"tool_choice":"none","previous_response_id":"resp_0",'
+        b'"presence_penalty":0.5,"frequency_penalty":-0.5,"max_tool_calls":3,'
+        b'"safety_identifier":"s","prompt_cache_key":"k","reasoning":{"effort":"low"}}'
     )
     response = open_response(asked, "resp_1", "m", 7)
+    assert (response.id, response.model, response.created_at) == ("resp_1", "m", 7)
+    assert (response.presence_penalty, response.frequency_penalty) == (0.5, -0.5)
+    assert response.max_tool_calls == 3
+    assert (response.safety_identifier, response.prompt_cache_key) == ("s", "k")
+    assert response.reasoning == ReasoningConfig("low")
     assert (response.temperature, response.top_p, response.store) == (0, 0, False)
     assert (response.truncation, response.parallel_tool_calls) == ("auto", False)
     assert (response.max_output_tokens, response.metadata) == (5, {"a": "b"})
@@ -462,4 +522,7 @@ def test_the_response_shows_defaults_for_what_was_not_asked() -> None:
     response = open_response(decode_create(b'{"input":"x"}'), "resp_1", "m", 7)
     assert (response.temperature, response.top_p, response.store) == (1, 1, True)
     assert (response.truncation, response.parallel_tool_calls) == ("disabled", True)
+    assert (response.presence_penalty, response.frequency_penalty) == (0, 0)
+    assert (response.top_logprobs, response.background) == (0, False)
+    assert response.metadata == {}
     assert bytes(response.tools) == b"[]"
