@@ -111,6 +111,11 @@ def cpu(pid: int) -> float:
     return sum(int((task / "schedstat").read_text().split()[0]) for task in threads(pid)) / 1e9
 
 
+def delayed(pid: int) -> float:
+    """Seconds for which its threads were ready to run and something else had the core."""
+    return sum(int((task / "schedstat").read_text().split()[1]) for task in threads(pid)) / 1e9
+
+
 def raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

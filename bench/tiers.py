@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import os
 import random
 import statistics
 import tempfile
@@ -22,7 +23,7 @@ import psutil
 from bench import _files
 from bench._peers import MODEL, serve_vivace
 from bench._report import Report, percentile, ratio_of
-from bench._server import free_port, served
+from bench._server import delayed, free_port, served
 from bench._socket import Client
 
 CONFIG = """
@@ -320,15 +321,30 @@ def real(report: Report, options: Any) -> None:
 # -- refusals and predictions ---------------------------------------------------------------------
 
 
-async def refusals(port: int, count: int) -> list[float]:
+async def refusals(port: int, gateway: int, count: int) -> list[tuple[float, float]]:
+    """How long each took, and for how long of that one of the two processes waited for a core: two
+    processes take turns here, and any third on the machine is in the way of both."""
+    both = (gateway, os.getpid())
     async with Typist.at(port) as client:
         await client.turn("quick", model="limited")
         times = []
         for _ in range(count):
+            before = sum(map(delayed, both))
             seen = await client.turn("quick", model="limited")
             assert seen["refused"] == "rate_limit_exceeded"
-            times.append(seen["wall"])
+            times.append((seen["wall"], min(seen["wall"], sum(map(delayed, both)) - before)))
         return times
+
+
+def limited(report: Report) -> None:
+    with served(config(classes=True), script_toml=script()) as (port, process):
+        times = asyncio.run(refusals(port, process.pid, 300))
+    worked = [wall - waited for wall, waited in times]
+    report.spread("refusal over a limit", [wall for wall, _ in times], "ms", 1000)
+    report.spread("  of it waiting for a core", [waited for _, waited in times], "ms", 1000)
+    report.spread("  the rest", worked, "ms", 1000)
+    late = percentile(worked, 0.99) * 1000
+    report.goal("refused within 5 ms of work (p99)", met=late < 5, measured=f"{late:.2f} ms")
 
 
 def predictions(report: Report, found: list[dict[str, Any]]) -> None:
@@ -371,11 +387,7 @@ def main() -> None:
     )
     found = classes(report, options)
     fairness(report, options)
-    with served(config(classes=True), script_toml=script()) as (port, _):
-        refused = asyncio.run(refusals(port, 300))
-    report.spread("refusal over a limit", refused, "ms", 1000)
-    late = percentile(refused, 0.99) * 1000
-    report.goal("refused within 5 ms (p99)", met=late < 5, measured=f"{late:.2f} ms")
+    limited(report)
     predictions(report, found)
     affinity(report)
     if options.pairs:
