@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from vivace.workspace.document import read
-from vivace.workspace.editorconfig import sections_for
+from vivace.workspace.editorconfig import settings_in
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.paths import SafePath, Workspace
 
@@ -174,10 +174,10 @@ def _editorconfig(workspace: Workspace, path: SafePath) -> dict[str, str]:
     """The settings for a file; those of a nearer folder, and of a later section, overrule."""
     found: list[dict[str, str]] = []
     for up, reader in enumerate(_readers(workspace, path), start=1):
-        text = reader(".editorconfig")
-        if text is None:
+        if reader(".editorconfig") is None:  # none there that may be read
             continue
-        settings, is_root = sections_for(text, "/".join(path.parts[-up:]))
+        folder = workspace.root.joinpath(*path.parts[:-up])
+        settings, is_root = settings_in(folder / ".editorconfig", path.absolute)
         found.append(settings)
         if is_root:
             break
