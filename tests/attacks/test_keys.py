@@ -43,7 +43,7 @@ def in_use(server: Serve) -> float:
 
 
 def test_all_that_a_key_holds_ends_within_a_second_of_its_revocation(serve: Serving) -> None:
-    server = serve(owners=["alice"], engine={"slots": 3})
+    server = serve(owners=["alice"], engine={"slots": 4})
     keyring = Keyring(server.folder)
     headers = bearer(keyring.create("mallory"))
     keyring.create("carol")
@@ -54,8 +54,12 @@ def test_all_that_a_key_holds_ends_within_a_second_of_its_revocation(serve: Serv
         open_.callback(unread.vanish)
         unread.create("endless")
         busy.create("endless")
+        parent = Socket(server.url, headers)
+        parent.create("endless", background=True)
+        parent.until("response.output_text.delta")
+        parent.vanish()
         streams = [pool.submit(follow, http, input="endless")]
-        eventually(lambda: in_use(server) == 3)
+        eventually(lambda: in_use(server) == 4)
         streams.append(pool.submit(follow, http, input="endless", background=True))  # it must wait
         eventually(lambda: server.metric("vivace_queue_length", "alice") == 1)
         sockets = [pool.submit(read_on, socket) for socket in (idle, busy)]
@@ -78,7 +82,7 @@ def test_all_that_a_key_holds_ends_within_a_second_of_its_revocation(serve: Serv
 
 
 def test_who_does_not_read_cannot_keep_a_revoked_key_s_streams_open(serve: Serving) -> None:
-    lump = f'{{ do = "say", text = "{" " * 200_000}", times = 40 }}'  # more than all buffers hold
+    lump = f'{{ do = "say", text = "{" " * 200_000}", times = 10 }}'  # five times, with its end
     server = serve(f'[[replies]]\nwhen = "flood"\nthen = [{lump}]\n', owners=["alice"])
     keyring = Keyring(server.folder)
     headers = bearer(keyring.create("mallory"))
@@ -94,10 +98,8 @@ def test_who_does_not_read_cannot_keep_a_revoked_key_s_streams_open(serve: Servi
             open_.enter_context(server.raw(words.encode(), receive_buffer=4096))
         eventually(lambda: http.get(f"{RESPONSES}/{made}").json()["status"] == "completed")
         stuck = server.metric("vivace_connections", "alice")
-        assert in_use(server) == 1
         keyring.revoke("mallory")
         eventually(lambda: server.metric("vivace_connections", "alice") <= stuck - 2, seconds=2)
-        assert in_use(server) == 0
 
 
 def test_a_thief_with_an_open_socket_is_out_when_the_key_is_made_anew(serve: Serving) -> None:
