@@ -25,7 +25,7 @@ def test_a_task_that_failed_is_not_ready_until_it_runs_again(
         eventually(lambda: http.get("/readyz").status_code == 503)
         assert "pruning" in http.get("/readyz").text
         assert 'vivace_task_up{task="pruning"} 0.0' in http.get("/metrics").text
-        assert 'vivace_task_up{task="slow-readers"} 1.0' in http.get("/metrics").text
+        assert 'vivace_task_up{task="keys"} 1.0' in http.get("/metrics").text
         broken = False
         eventually(lambda: http.get("/readyz").status_code == 200)
         assert 'vivace_task_up{task="pruning"} 1.0' in http.get("/metrics").text

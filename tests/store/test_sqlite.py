@@ -7,36 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from tests.support.store import DAY, Open, in_file, in_memory, turn, using
 from vivace.errors import StoreError
+from vivace.store import worker
 from vivace.store.base import Store, StoredTurn
 from vivace.store.sqlite import SqliteStore
 
 T = TypeVar("T")
-DAY = 86_400
-
-
-class Open(Protocol):
-    def __call__(self, base: Path, *, max_age: float = ..., max_bytes: int = ...) -> Store: ...
-
-
-def in_memory(base: Path, *, max_age: float = DAY, max_bytes: int = 10**9) -> Store:
-    return SqliteStore(":memory:", max_age=max_age, max_bytes=max_bytes)
-
-
-def in_file(base: Path, *, max_age: float = DAY, max_bytes: int = 10**9) -> SqliteStore:
-    return SqliteStore(base / "vivace.db", max_age=max_age, max_bytes=max_bytes)
-
 
 STORES = {"sqlite in memory": in_memory, "sqlite in a file": in_file}
 
@@ -45,30 +35,6 @@ STORES = {"sqlite in memory": in_memory, "sqlite in a file": in_file}
 def opened(request: pytest.FixtureRequest) -> Open:
     found: Open = request.param
     return found
-
-
-def turn(
-    turn_id: str, previous: str | None = None, *, owner: str = "me", at: int = 1000, size: int = 10
-) -> StoredTurn:
-    return StoredTurn(
-        id=turn_id,
-        owner=owner,
-        previous_id=previous,
-        created_at=at,
-        tokens=7,
-        input=b"i" * size,
-        response=b"r" * size,
-    )
-
-
-def using(store: Store, check: Callable[[Store], Awaitable[T]]) -> T:
-    async def whole() -> T:
-        try:
-            return await asyncio.wait_for(check(store), 10)
-        finally:
-            await asyncio.wait_for(store.close(), 10)
-
-    return asyncio.run(whole())
 
 
 # -- every store ----------------------------------------------------------------------------------
@@ -192,6 +158,43 @@ def test_the_oldest_are_forgotten_when_there_is_too_much(opened: Open, tmp_path:
     using(opened(tmp_path, max_bytes=60), check)
 
 
+def test_a_clock_that_leaps_a_month_ahead_costs_no_turn(opened: Open, tmp_path: Path) -> None:
+    now = 1_800_000_000
+
+    async def check(store: Store) -> None:
+        for age in range(30):
+            await store.save(turn(str(age), at=now - age * DAY))
+        assert await store.prune(now) == 0
+        assert await store.prune(now + 31 * DAY) == 0
+        assert await store.prune(now + 31 * DAY) == 0
+        assert await store.prune(now) == 0
+
+    using(opened(tmp_path, max_age=30 * DAY), check)
+
+
+def test_turns_are_saved_and_read_while_others_are_forgotten(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        await asyncio.gather(*(store.save(turn(f"old {n}", at=0)) for n in range(1000)))
+        pruning = asyncio.create_task(store.prune(2 * DAY))
+        for number in range(20):
+            await store.save(turn(str(number), at=2 * DAY))
+            assert await store.load(str(number), "me") is not None
+        assert not pruning.done()
+        assert await pruning == 1000
+
+    using(opened(tmp_path), check)
+
+
+def test_a_store_that_works_is_in_no_trouble(opened: Open, tmp_path: Path) -> None:
+    async def check(store: Store) -> None:
+        await store.save(turn("a"))
+        with contextlib.suppress(StoreError):
+            await store.load("\ud800", "me")  # the fault of whoever asked
+        assert store.trouble is None
+
+    using(opened(tmp_path), check)
+
+
 def test_many_may_use_it_at_the_same_time(opened: Open, tmp_path: Path) -> None:
     turns = [turn(str(number)) for number in range(500)]
 
@@ -214,7 +217,6 @@ def test_someone_who_gives_up_waiting_harms_nobody(opened: Open, tmp_path: Path)
     using(opened(tmp_path), check)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_name_it_cannot_keep_is_unknown_and_nothing_worse(opened: Open, tmp_path: Path) -> None:
     async def check(store: Store) -> None:
         with contextlib.suppress(StoreError):
@@ -271,6 +273,7 @@ class Model(RuleBasedStateMachine):
         previous = f"{owner}-{number - back}" if 0 < back <= number else None
         saved = turn(f"{owner}-{number}", previous, owner=owner, at=at, size=size)
         self.do(self.store.save(saved))
+        self.turns.pop((owner, saved.id), None)
         self.turns[owner, saved.id] = saved
 
     @rule(asker=owners, owner=owners, number=numbers)
@@ -298,14 +301,15 @@ class Model(RuleBasedStateMachine):
 
     @rule(now=st.integers(0, 150))
     def prune(self, now: int) -> None:
+        """Of turns as old as each other, the one that was saved first is the older."""
         young = [each for each in self.turns.values() if each.created_at >= now - MAX_AGE]
         total, kept = 0, []
-        for each in sorted(young, key=lambda each: (-each.created_at, each.id)):
+        for each in sorted(young, key=lambda each: each.created_at)[::-1]:
             total += len(each.input) + len(each.response)
             if total <= MAX_BYTES:
                 kept.append(each)
         assert self.do(self.store.prune(now)) == len(self.turns) - len(kept)
-        self.turns = {(each.owner, each.id): each for each in kept}
+        self.turns = {key: each for key, each in self.turns.items() if each in kept}
 
     def teardown(self) -> None:
         for owner, response_id in self.turns:
@@ -325,7 +329,7 @@ def test_what_was_saved_survives_the_death_of_the_process(tmp_path: Path) -> Non
     program = """
 import asyncio, os, sys
 from pathlib import Path
-from tests.store.test_sqlite import in_file, turn
+from tests.support.store import in_file, turn
 
 async def save():
     store = in_file(Path(sys.argv[1]))
@@ -361,36 +365,6 @@ def test_closing_waits_for_what_was_being_saved(tmp_path: Path) -> None:
     assert using(in_file(tmp_path), lambda store: store.load("99", "me")) == turn("99")
 
 
-@pytest.mark.parametrize("name", ["missing/vivace.db", "."])
-def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(StoreError, match="cannot be opened"):
-        SqliteStore(tmp_path / name, max_age=1, max_bytes=1)
-
-
-def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database " * 100)
-    with pytest.raises(StoreError, match=r"notes\.txt"):
-        SqliteStore(path, max_age=1, max_bytes=1)
-    assert path.read_text() == "not a database " * 100
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_full_disk_fails_the_save_and_nothing_else(tmp_path: Path) -> None:
-    store = in_file(tmp_path)
-    store._connection.execute("PRAGMA max_page_count = 30")
-
-    async def check(_: Store) -> None:
-        await store.save(turn("small"))
-        with pytest.raises(StoreError):
-            await asyncio.wait_for(store.save(turn("large", size=500_000)), 2)
-        assert await asyncio.wait_for(store.load("small", "me"), 2) == turn("small")
-        assert await asyncio.wait_for(store.load("large", "me"), 2) is None
-        await asyncio.wait_for(store.save(turn("other")), 2)
-
-    using(store, check)
-
-
 def test_the_file_gives_back_the_space_of_what_was_forgotten(tmp_path: Path) -> None:
     async def check(store: Store) -> None:
         await asyncio.gather(*(store.save(turn(str(n), size=20_000)) for n in range(100)))
@@ -399,3 +373,124 @@ def test_the_file_gives_back_the_space_of_what_was_forgotten(tmp_path: Path) -> 
     path = tmp_path / "vivace.db"
     using(in_file(tmp_path), check)
     assert path.stat().st_size < 1_000_000
+
+
+# -- SQLite in trouble ----------------------------------------------------------------------------
+
+
+def bounded(store: SqliteStore, pages: int) -> None:
+    """A disk that is full from so many pages on."""
+    connection = store._writer._connection
+    assert connection is not None
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_full_disk_fails_the_save_and_nothing_else(tmp_path: Path) -> None:
+    async def check(store: SqliteStore) -> None:
+        bounded(store, 60)
+        large, *small = await asyncio.gather(
+            store.save(turn("large", size=500_000)),
+            *(store.save(turn(str(number))) for number in range(20)),
+            return_exceptions=True,
+        )
+        assert isinstance(large, StoreError)
+        assert "full disk" in str(large)
+        assert small == [None] * 20
+        assert await store.load("19", "me") == turn("19")
+        assert await store.load("large", "me") is None
+
+    using(in_file(tmp_path), check)
+
+
+def test_a_full_disk_is_trouble_until_there_is_room_for_a_turn(tmp_path: Path) -> None:
+    async def check(store: SqliteStore) -> None:
+        bounded(store, 60)
+        with pytest.raises(StoreError):
+            await store.save(turn("large", size=500_000))
+        assert "full disk" in str(store.trouble)
+        assert await store.delete("nothing", "me") is False
+        with pytest.raises(StoreError, match="full disk"):
+            await store.prune(1000)
+        assert "full disk" in str(store.trouble)
+        bounded(store, 10**6)
+        await store.prune(1000)
+        assert store.trouble is None
+
+    using(in_file(tmp_path), check)
+
+
+def test_a_turn_that_is_kept_ends_the_trouble(tmp_path: Path) -> None:
+    async def check(store: SqliteStore) -> None:
+        bounded(store, 60)
+        with pytest.raises(StoreError):
+            await store.save(turn("large", size=500_000))
+        await store.save(turn("small"))
+        assert store.trouble is None
+
+    using(in_file(tmp_path), check)
+
+
+def test_a_damaged_file_is_trouble_until_it_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "vivace.db"
+
+    async def fill(store: SqliteStore) -> None:
+        await asyncio.gather(*(store.save(turn(str(n), size=3000)) for n in range(100)))
+
+    using(in_file(tmp_path), fill)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
+
+    async def check(store: SqliteStore) -> None:
+        with pytest.raises(StoreError, match="is damaged"):
+            await store.load("50", "me")
+        assert "is damaged" in str(store.trouble)
+        with contextlib.suppress(StoreError):
+            await store.save(turn("new"))
+        assert "is damaged" in str(store.trouble)
+
+    using(in_file(tmp_path), check)
+
+
+def test_a_lock_of_another_program_stops_no_reader_and_is_told_to_writers_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "PATIENCE", 0.4)
+
+    async def check(store: SqliteStore) -> None:
+        await store.save(turn("kept"))
+        with contextlib.closing(sqlite3.connect(tmp_path / "vivace.db")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            saves = [asyncio.create_task(store.save(turn(str(number)))) for number in range(6)]
+            assert await store.load("kept", "me") == turn("kept")
+            assert time.monotonic() - began < 0.3
+            for save in saves:
+                with pytest.raises(StoreError, match="locked by another program"):
+                    await save
+            assert time.monotonic() - began < 1  # and not six times as long
+            assert "locked by another program" in str(store.trouble)
+        await store.save(turn("after"))
+        assert store.trouble is None
+
+    using(in_file(tmp_path), check)
+
+
+def test_who_came_later_may_still_wait_when_the_first_has_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(store: SqliteStore) -> None:
+        with contextlib.closing(sqlite3.connect(tmp_path / "vivace.db")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            monkeypatch.setattr(worker, "PATIENCE", 0.2)
+            early = asyncio.create_task(store.save(turn("early")))
+            await asyncio.sleep(0)
+            monkeypatch.setattr(worker, "PATIENCE", 10)
+            late = asyncio.create_task(store.save(turn("late")))
+            with pytest.raises(StoreError, match="locked"):
+                await early
+            other.execute("ROLLBACK")
+            await late
+        assert await store.load("early", "me") is None
+        assert await store.load("late", "me") == turn("late")
+
+    using(in_file(tmp_path), check)

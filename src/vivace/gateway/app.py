@@ -78,7 +78,7 @@ log = logging.getLogger("vivace")
 Ready = Callable[[], Coroutine[Any, Any, None]]
 
 _MEGABYTE = 1_000_000
-_PRUNE_EVERY = 600.0
+_PRUNE_EVERY = 30.0
 _LOOK_AT_KEYS = 0.25
 
 
@@ -305,6 +305,8 @@ class Gateway:
             return PlainTextResponse("shutting down\n", 503)
         if not self.catalogue.ready:
             return PlainTextResponse("an engine is not running\n", 503)
+        if trouble := self.archive.trouble:
+            return PlainTextResponse(f"{trouble}\n", 503)
         if down := self.supervisor.down():
             return PlainTextResponse(f"failed and about to start again: {', '.join(down)}\n", 503)
         return PlainTextResponse("ready\n")

@@ -134,6 +134,11 @@ class Archive:
             del self._links[key]
         return stored or recorded
 
+    @property
+    def trouble(self) -> str | None:
+        """Why turns cannot be kept just now; None if they can."""
+        return self._store.trouble
+
     async def prune(self, now: int) -> int:
         return await self._store.prune(now)
 

@@ -36,6 +36,15 @@ class Store(Protocol):
     async def delete(self, response_id: str, owner: str) -> bool: ...
 
     async def prune(self, now: int) -> int:
-        """Forget what is too old or too much; returns how many turns went."""
+        """Forget what is too old or too much, oldest first; returns how many turns went.
+
+        To be called often. ``now`` is what the clock says; a store does not age its turns by one
+        that leaps ahead. Text that was deleted before is nowhere on the disk afterwards, and a
+        store that could not be written tries whether it can.
+        """
+
+    @property
+    def trouble(self) -> str | None:
+        """Why turns cannot be kept just now, for whoever runs the server; None if they can."""
 
     async def close(self) -> None: ...

@@ -1,41 +1,38 @@
 """Turns in one SQLite file: the store of a single node.
 
-All access goes through one thread, because SQLite has one writer anyway. Saves that arrive while
-another is being written share the next transaction, so many turns cost few syncs.
+Three threads, each with a connection of its own: one writes, because SQLite has one writer anyway;
+one reads, which in WAL mode waits for nobody; one copies the WAL into the file, so that no turn
+waits for the disk to do that. In memory there is one connection, and it does everything.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
+import logging
 import sqlite3
-import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from vivace.errors import StoreError
 from vivace.store.base import StoredTurn
+from vivace.store.files import Claim, make
+from vivace.store.health import Health
+from vivace.store.pruning import believe, forget, give_back
+from vivace.store.schema import LONG_WAL, MEMORY, connect, prepare
+from vivace.store.worker import Worker
 
 __all__ = ["SqliteStore"]
 
-T = TypeVar("T")
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS turns (
-    id TEXT PRIMARY KEY,
-    owner TEXT NOT NULL,
-    previous_id TEXT,
-    created_at INTEGER NOT NULL,
-    tokens INTEGER NOT NULL,
-    input BLOB NOT NULL,
-    response BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS turns_by_age ON turns (created_at);
-PRAGMA user_version = 1;
-"""
+log = logging.getLogger("vivace.store")
 
 _COLUMNS = "id, owner, previous_id, created_at, tokens, input, response"
+
+_SAVE = f"INSERT OR REPLACE INTO turns ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+_LOAD = f"SELECT {_COLUMNS} FROM turns WHERE id = ? AND owner = ?"  # noqa: S608
 
 _CHAIN = f"""
 WITH RECURSIVE chain AS (
@@ -48,38 +45,70 @@ WITH RECURSIVE chain AS (
 SELECT {_COLUMNS} FROM chain ORDER BY depth DESC
 """  # noqa: S608 - the columns are a constant of this module
 
-_Job = Callable[[sqlite3.Connection], None]
+_PAUSE = 0.01
+"""Between two steps of pruning, for whoever else wants to write."""
+
+_WIPE_EVERY = 30.0
+"""No deleted text is left in the WAL for longer, however much there is to prune."""
+
+_COPY_EVERY = 1.0
+
+_ROOM = 1_000_000
+"""After trouble, a disk has room when it takes as many bytes."""
+
+_DAY = 86_400
 
 
 class SqliteStore:
-    def __init__(self, path: Path | str, *, max_age: float, max_bytes: int) -> None:
-        self._path = str(path)
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        max_age: float,
+        max_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._max_age = max_age
         self._max_bytes = max_bytes
-        self._closed = False
-        self._after_commit: list[Callable[[sqlite3.Error | None], object]] = []
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._monotonic = monotonic
+        self._pruned = self._wiped = monotonic()
+        self._told_of_leap = False
+        self._copied = 0.0
+        self._health = Health()
+        self._claim: Claim | None = None
         try:
-            self._connection = self._open()
-        except sqlite3.Error as error:
+            self._open(path)
+        except (OSError, sqlite3.Error) as error:
+            self._release()
+            why = error.strerror if isinstance(error, OSError) else error
             raise StoreError(
-                f"The store {path} cannot be opened: {error}. Name another path in [store], or "
+                f"The store {path} cannot be opened: {why}. Name another path in [store], or "
                 "':memory:' to keep nothing."
             ) from error
-        self._thread = threading.Thread(target=self._work, name="vivace-store", daemon=True)
-        self._thread.start()
+        except StoreError:
+            self._release()
+            raise
 
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-        # WAL with NORMAL loses nothing when the process dies; only a power cut may take the
-        # newest transactions, and then the file is still whole.
-        connection.execute("PRAGMA auto_vacuum = FULL")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.executescript(_SCHEMA)
-        return connection
+    def _open(self, path: Path | str) -> None:
+        where = MEMORY
+        if str(path) != MEMORY:
+            file = Path(path).resolve()  # a link does not make it another store
+            if file.is_dir():
+                raise IsADirectoryError(0, "it is a folder")
+            self._claim = Claim(file)
+            make(file)
+            self._wal = file.with_name(f"{file.name}-wal")
+            where = str(file)
+        after = self._look_at_wal if self._claim else lambda: None
+        self._writer = Worker(
+            "store", partial(prepare, where), self._health, writes=True, after=after
+        )
+        self._reader = self._janitor = self._writer
+        if self._claim:
+            self._reader = Worker("store-reader", partial(connect, where), self._health)
+            self._janitor = Worker("store-janitor", partial(connect, where), self._health)
 
-    # -- the store --------------------------------------------------------------------------------
+    # -- turns ------------------------------------------------------------------------------------
 
     async def save(self, turn: StoredTurn) -> None:
         row = (
@@ -91,107 +120,107 @@ class SqliteStore:
             turn.input,
             turn.response,
         )
-        sql = "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)"
-        await self._do(lambda db: db.execute(sql, row))
+        await self._writer.do(lambda db: db.execute(_SAVE, row))
+        self._health.recovered()
 
     async def load(self, response_id: str, owner: str) -> StoredTurn | None:
-        sql = f"SELECT {_COLUMNS} FROM turns WHERE id = ? AND owner = ?"  # noqa: S608
-        row = await self._do(lambda db: db.execute(sql, (response_id, owner)).fetchone())
-        return _turn(row) if row else None
+        found = await self._reader.do(lambda db: db.execute(_LOAD, (response_id, owner)).fetchone())
+        return _turn(found) if found else None
 
     async def chain(self, response_id: str, owner: str) -> list[StoredTurn] | None:
-        rows = await self._do(lambda db: db.execute(_CHAIN, (response_id, owner)).fetchall())
+        rows = await self._reader.do(lambda db: db.execute(_CHAIN, (response_id, owner)).fetchall())
         turns = [_turn(row) for row in rows]
         return turns if turns and turns[0].previous_id is None else None
 
     async def delete(self, response_id: str, owner: str) -> bool:
         sql = "DELETE FROM turns WHERE id = ? AND owner = ?"
-        count = await self._do(lambda db: db.execute(sql, (response_id, owner)).rowcount)
+        count = await self._writer.do(lambda db: db.execute(sql, (response_id, owner)).rowcount)
         return bool(count)
 
+    # -- keeping it in order ----------------------------------------------------------------------
+
+    @property
+    def trouble(self) -> str | None:
+        return self._health.trouble
+
     async def prune(self, now: int) -> int:
-        return await self._do(lambda db: self._prune(db, now))
+        before = await self._time(now) - self._max_age
+        gone = 0
+        while step := await self._step(lambda db: forget(db, before, self._max_bytes)):
+            gone += step
+        while await self._step(give_back):
+            pass
+        await self._wipe()
+        if self.trouble:
+            await self._prove_room()
+        return gone
 
     async def close(self) -> None:
-        self._closed = True
-        self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        for worker in dict.fromkeys((self._janitor, self._reader, self._writer)):
+            await worker.close()
+        self._release()
 
-    # -- the thread -------------------------------------------------------------------------------
-
-    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        if self._closed:
-            raise StoreError("The store is closed.")
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-
-        def settle(result: T | None, error: Exception | None) -> None:
-            if done.cancelled():
-                return
-            if error is not None:
-                done.set_exception(StoreError(f"The store failed: {error}."))
-            else:
-                done.set_result(result)  # type: ignore[arg-type]
-
-        def job(db: sqlite3.Connection) -> None:
-            result, error = None, None
-            try:
-                result = work(db)
-            except Exception as caught:  # noqa: BLE001 - the thread serves others too
-                error = caught
-            self._after_commit.append(
-                lambda failed: loop.call_soon_threadsafe(settle, result, error or failed)
+    async def _time(self, now: int) -> float:
+        clock = self._monotonic()
+        ran, self._pruned = clock - self._pruned, clock
+        believed = await self._writer.do(lambda db: believe(db, now, ran))
+        leapt = now - believed > _DAY
+        if leapt and not self._told_of_leap:
+            log.warning(
+                "the clock is %d days ahead of what the store last knew. Stored turns grow old by "
+                "it slowly, a day in an hour; if it is wrong, set it right until then",
+                (now - believed) // _DAY,
             )
+        self._told_of_leap = leapt
+        return believed
 
-        self._jobs.put(job)
-        return await done
+    async def _step(self, work: Callable[[sqlite3.Connection], int]) -> int:
+        """One step of many: saves that came meanwhile go first."""
+        done = await self._writer.do(work, alone=True)
+        if done:
+            if self._monotonic() - self._wiped > _WIPE_EVERY:
+                await self._wipe()
+            await asyncio.sleep(_PAUSE)
+        return done
 
-    def _work(self) -> None:
-        """Run jobs in batches, each batch in one transaction; answer after the commit."""
-        while True:
-            job = self._jobs.get()
-            self._after_commit = []
-            self._connection.execute("BEGIN")
-            stop = job is None
-            while job is not None:
-                job(self._connection)
-                try:
-                    job = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
-                stop = job is None
-            failed = self._commit()
-            for answer in self._after_commit:
-                answer(failed)
-            if stop:
-                self._connection.close()
-                return
+    async def _wipe(self) -> None:
+        """Empty the WAL, where text is still to be read that was deleted from the file."""
+        if self._claim is not None:
+            await self._janitor.do(_checkpoint)
+            await self._janitor.do(_truncate)
+        self._wiped = self._monotonic()
 
-    def _commit(self) -> sqlite3.Error | None:
-        """A failure here (a full disk) is a failure of every save in the batch."""
-        try:
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            return error
-        return None
+    async def _prove_room(self) -> None:
+        """A small write may succeed on a full disk; a turn would not."""
+        for size in (_ROOM, 0):
+            await self._writer.do(partial(_fill, size=size), alone=True)
+        self._health.recovered()
 
-    def _prune(self, db: sqlite3.Connection, now: int) -> int:
-        before = now - int(self._max_age)
-        gone = db.execute("DELETE FROM turns WHERE created_at < ?", (before,)).rowcount
-        # length() reads headers only; the file's own size would count free pages too.
-        sizes = db.execute(
-            "SELECT id, length(input) + length(response) FROM turns ORDER BY created_at DESC, id"
-        )
-        total = 0
-        too_much: list[tuple[Any]] = []
-        for turn_id, size in sizes:
-            total += size
-            if total > self._max_bytes:
-                too_much.append((turn_id,))
-        db.executemany("DELETE FROM turns WHERE id = ?", too_much)
-        return gone + len(too_much)
+    def _look_at_wal(self) -> None:
+        """In the writing thread, after each commit."""
+        if self._wal.stat().st_size > LONG_WAL and time.monotonic() - self._copied > _COPY_EVERY:
+            self._copied = time.monotonic()
+            self._janitor.post(_checkpoint)
+            self._janitor.post(_checkpoint)  # what came during the first; then the WAL starts anew
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
+
+
+def _checkpoint(db: sqlite3.Connection) -> None:
+    """Copy the WAL into the file, as far as nobody has to wait for that."""
+    db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _truncate(db: sqlite3.Connection) -> None:
+    """Cut the WAL off. Writers wait meanwhile, so who reads it gets little time to finish."""
+    db.execute("PRAGMA busy_timeout = 50")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _fill(db: sqlite3.Connection, *, size: int) -> None:
+    db.execute("UPDATE ledger SET room = zeroblob(?)", (size,))
 
 
 def _turn(row: tuple[Any, ...]) -> StoredTurn:

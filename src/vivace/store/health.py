@@ -1,0 +1,68 @@
+"""What SQLite's errors mean, and whether turns can be kept just now."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from vivace.errors import StoreError
+
+__all__ = ["Health", "is_busy", "store_error"]
+
+_DAMAGED = "is damaged. Stop the server, put a backup in its place or move it away, and start again"
+_LOCKED = "is locked by another program; let go of it there"
+_UNWRITABLE = "cannot be written; look at its permissions and its disk"
+
+_WORDS = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_FULL: "has a full disk; make room on it",
+    sqlite3.SQLITE_IOERR: "has a disk that fails or takes no more; look at it",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_READONLY: _UNWRITABLE,
+    sqlite3.SQLITE_CANTOPEN: _UNWRITABLE,
+    sqlite3.SQLITE_PERM: _UNWRITABLE,
+}
+
+
+class Health:
+    """What went wrong last. A turn that was kept is the cure of all but damage."""
+
+    def __init__(self) -> None:
+        self._words: str | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        return None if self._words is None else f"The store {self._words}."
+
+    def failed(self, error: Exception) -> None:
+        """Errors that are no fault of the store, but of what it was given, say nothing of it."""
+        words = _words(error)
+        if words is not None and self._words != _DAMAGED:
+            self._words = words
+
+    def recovered(self) -> None:
+        if self._words != _DAMAGED:
+            self._words = None
+
+
+def is_busy(error: Exception) -> bool:
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def store_error(error: Exception) -> StoreError:
+    """For whoever asked. Only SQLite's own messages are told: others may quote what was stored."""
+    words = _words(error)
+    if words is not None:
+        return StoreError(f"The store {words}.")
+    told = error if isinstance(error, sqlite3.Error) else type(error).__name__
+    return StoreError(f"The store failed: {told}.")
+
+
+def _words(error: Exception) -> str | None:
+    return _WORDS.get(_code(error))
+
+
+def _code(error: Exception) -> int:
+    code = getattr(error, "sqlite_errorcode", None)
+    return -1 if code is None else int(code) & 0xFF  # the rest says more than we need

@@ -1,0 +1,70 @@
+"""Forgetting, in steps so small that a turn which is being saved hardly waits.
+
+Each function is one step, made in the store's writing thread. ``forget`` takes the oldest turns,
+``give_back`` the pages they leave, and neither counts or sorts all turns: an index has the oldest,
+the ledger the sum.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+__all__ = ["believe", "forget", "give_back"]
+
+_STEP_SECONDS = 0.001
+_STEP_TURNS = 16
+_STEP_PAGES = 64
+
+_OLDEST = """
+SELECT seq FROM (SELECT seq, created_at FROM turns ORDER BY created_at, seq LIMIT 1)
+WHERE created_at < ? OR (SELECT bytes FROM ledger) > ?
+"""
+
+_CATCH_UP = 24.0
+_WRITTEN = 1_767_225_600  # 2026-01-01, UTC
+
+
+def believe(db: sqlite3.Connection, now: float, ran: float) -> float:
+    """The time by which turns grow old: the clock's, unless it leapt ahead.
+
+    A clock that is set a month ahead by mistake must not cost a month of turns. So time moves on
+    by no more than a day in each hour the store ran: ``ran`` is how many seconds by a clock that
+    cannot leap, since this was last asked. A night's sleep is caught up in half an hour, and
+    whoever set the clock wrong has a day to notice. The file keeps what was believed, because
+    most leaps happen while nobody looks. A clock that goes back makes turns younger at once.
+    """
+    row = db.execute(
+        "SELECT coalesce(clock, (SELECT max(created_at) FROM turns), ?) FROM ledger", (now,)
+    ).fetchone()
+    known = float(row[0])
+    never_set = known < _WRITTEN  # older than this program
+    believed = now if never_set else min(now, known + ran * _CATCH_UP)
+    db.execute("UPDATE ledger SET clock = ?", (max(known, believed),))
+    return believed
+
+
+def forget(db: sqlite3.Connection, before: float, max_bytes: int) -> int:
+    """Forget a few of the oldest turns that are too old or too much; returns how many went."""
+    end = time.monotonic() + _STEP_SECONDS
+    for gone in range(_STEP_TURNS):
+        oldest = db.execute(_OLDEST, (before, max_bytes)).fetchone()
+        if oldest is None or (gone and time.monotonic() >= end):
+            return gone
+        db.execute("DELETE FROM turns WHERE seq = ?", oldest)
+    return _STEP_TURNS
+
+
+def give_back(db: sqlite3.Connection) -> int:
+    """Shorten the file by a few pages, unless new turns will need them; returns by how many."""
+    free, pages = _number(db, "freelist_count"), _number(db, "page_count")
+    if free * 10 <= pages:
+        return 0
+    end = time.monotonic() + _STEP_SECONDS
+    while _number(db, "freelist_count") > max(0, free - _STEP_PAGES) and time.monotonic() < end:
+        db.execute("PRAGMA incremental_vacuum(1)")  # one at a time: Python does not run it on
+    return free - _number(db, "freelist_count")
+
+
+def _number(db: sqlite3.Connection, pragma: str) -> int:
+    return int(db.execute(f"PRAGMA {pragma}").fetchone()[0])
