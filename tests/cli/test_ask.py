@@ -104,7 +104,7 @@ def test_the_answer_alone_is_on_standard_output_and_the_figures_are_beside_it(
     ran = ask(home, gateway.url, "How", "are", "you")
     assert ran.returncode == 0
     assert ran.stdout == "I am well, thank you.\n"
-    assert re.fullmatch(r"\d+ tokens · first after \d+\.\d\d s · \d+ tokens/s\n", ran.stderr)
+    assert re.fullmatch(r"\d+ tokens · first after \d+\.\d\d s · \d+(\.\d)? tokens/s\n", ran.stderr)
 
 
 def test_a_pipe_gets_the_answer_byte_by_byte(gateway: RunningGateway, home: CleanHome) -> None:
