@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket as tcp
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
@@ -369,17 +368,3 @@ def test_a_close_in_the_middle_of_a_turn_ends_it(peer: Peer, server: Serve) -> N
     assert peer.read()[0] == TEXT
     peer.send(closing(1000))
     assert peer.close_code() == NORMAL
-
-
-def test_frames_before_the_handshake_is_answered_are_no_fault_of_ours(server: Serve) -> None:
-    """They may be lost; what must not happen is that the server stumbles over them."""
-    key = base64.b64encode(os.urandom(16)).decode()
-    head = (
-        "GET /v1/responses HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\n"
-        f"connection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: {key}\r\n\r\n"
-    ).encode()
-    for _ in range(20):
-        with server.raw(head) as plug:
-            plug.setsockopt(tcp.IPPROTO_TCP, tcp.TCP_NODELAY, 1)
-            plug.sendall(frame(3) + frame(PING, b"early"))
-            assert plug.recv(12) == b"HTTP/1.1 101"

@@ -214,8 +214,6 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         extensions = self.scope["extensions"]
         assert extensions is not None
         extensions[ABORT] = self.transport.abort  # type: ignore[assignment]
-        self.read_paused = True  # until the handshake is answered
-        self.transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
