@@ -105,6 +105,7 @@ def test_a_key_like_no_other_is_answered_with_those_there_are(path: Path) -> Non
         (SMALL + "[server]\nport = 65536\n", "server.port"),
         (SMALL + "[server]\nport = 1979-05-27\n", "server.port"),
         ("version = 1\nserver = 5\n" + ENGINE, "server"),
+        (SMALL + "[server]\ntrusted_proxies = ['10.0.0.1/8']\n", "server.trusted_proxies"),
         (SMALL + "[limits]\nlanes = 0\n", "limits.lanes"),
         (SMALL + "[limits]\ndrain_seconds = -1\n", "limits.drain_seconds"),
         (SMALL + "context = 0\n", "engines[0].context"),

@@ -69,8 +69,12 @@ class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     connection_minutes: Seconds = 60
     head_seconds: Seconds = 10
     """A request's headers, or a WebSocket's handshake, must be whole by then."""
-    message_seconds: Seconds = 60
-    """A request's body, or a WebSocket's message, must be whole by then."""
+    message_seconds: Seconds = 20
+    """A request's body, or a WebSocket's message, must be whole by then, or bring 256 KB in each
+    such time."""
+    unfinished_megabytes: Positive = 256
+    """Of all bodies and messages that are not whole yet."""
+    unfinished_megabytes_per_key: Positive = 64
     turns_in_flight: Positive = 16
     """On one connection; more wait."""
     turns_waiting: Positive = 256

@@ -368,3 +368,10 @@ def test_a_close_in_the_middle_of_a_turn_ends_it(peer: Peer, server: Serve) -> N
     assert peer.read()[0] == TEXT
     peer.send(closing(1000))
     assert peer.close_code() == NORMAL
+
+
+def test_a_fault_in_the_middle_of_a_turn_ends_it_quietly(peer: Peer) -> None:
+    peer.send(frame(TEXT, create("endless")))
+    assert peer.read()[0] == TEXT
+    peer.send(frame(3))
+    assert peer.close_code() == PROTOCOL_ERROR

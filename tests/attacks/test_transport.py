@@ -33,6 +33,7 @@ then = [{{ do = "say", text = "{" " * 200_000}", times = 40 }}]
 
 SHORT = {"head_seconds": 1, "message_seconds": 1, "slow_reader_seconds": 1}
 BOUNDS = {"connections": 60, "connections_per_address": 30, "connections_per_key": 8}
+BYTES = {"unfinished_megabytes": 3, "unfinished_megabytes_per_key": 2}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
         owners=["ada", "ben"],
         engine={"slots": 2},
         tables={
-            "limits": SHORT | BOUNDS,
+            "limits": SHORT | BOUNDS | BYTES,
             "server": {"trusted_proxies": ["127.0.0.1/32"]},
             "store": {"path": ":memory:"},
         },
@@ -250,6 +251,38 @@ def test_a_message_in_fragments_must_be_finished(server: Serve) -> None:
         closed = heard(one)
     assert b"must be whole within 1 seconds" in closed
     assert struct.pack("!H", 1008) in closed
+
+
+def test_a_large_body_on_a_slow_line_is_not_late(server: Serve) -> None:
+    body = json.dumps(create("x " * 500_000)).encode()
+    with plug(server, request("POST /v1/responses", create("x " * 500_000))[: -len(body)]) as one:
+        for start in range(0, len(body), 100_000):
+            one.sendall(body[start : start + 100_000])
+            time.sleep(0.25)
+        assert one.recv(12) == b"HTTP/1.1 400"  # longer than the model takes
+
+
+def test_what_is_not_whole_is_bounded_for_a_key_and_for_all(server: Serve) -> None:
+    half = b'{"type": "response.create", "input": "' + b"x" * 1_500_000
+    fragment = frame(half, fin=False)
+    later = struct.pack("!H", 1013)
+    with ExitStack() as stack:
+
+        def begin(owner: str) -> tcp.socket:
+            one = stack.enter_context(plug(server, handshake(owner)))
+            one.recv(500)
+            one.sendall(fragment)
+            return one
+
+        begin("ada")
+        eventually(lambda: server.metric("vivace_unfinished_bytes", "ben") >= 1_500_000)
+        assert later + b"This key sends more" in heard(begin("ada"))
+        assert later + b"This server receives as much" in heard(begin("ben"))
+        with server.http("ada") as ada:
+            answer = ada.post("/v1/responses", content=half)
+        assert answer.status_code == 429
+        assert answer.json()["error"]["code"] == "too_much_unfinished"
+        eventually(lambda: server.metric("vivace_unfinished_bytes", "ben") == 0)
 
 
 def test_many_small_fragments_cost_their_bytes_and_no_more(server: Serve) -> None:

@@ -58,8 +58,9 @@ from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
-from vivace.gateway.transport import HttpConnection, WebSocketConnection
 from vivace.gateway.websocket import WebSocketDoor
+from vivace.gateway.wire_http import HttpConnection
+from vivace.gateway.wire_websocket import WebSocketConnection
 from vivace.keyring import Keyring
 from vivace.logs import on_loop_error
 from vivace.models import Fim

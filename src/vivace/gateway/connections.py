@@ -15,6 +15,7 @@ import sys
 import time
 from asyncio import Transport
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from vivace.config import LOCAL, LimitsConfig
 from vivace.errors import RequestError, TooManyRequests, Unavailable
@@ -24,15 +25,20 @@ if sys.platform == "linux":
     import fcntl
     import termios
 
-__all__ = ["ABORT", "Connections", "Hold"]
+__all__ = ["ABORT", "EARNS_TIME", "Connections", "Hold"]
 
 log = logging.getLogger("vivace.connections")
 
 ABORT = "vivace.abort"
 """The ASGI extension by which a connection is ended without a word to a client that takes none."""
 
+EARNS_TIME = 256 * 1024
+"""Bytes of a body or a message that earn its sender as much time again."""
+
 _LAST_WORDS = 0.3
 """Seconds in which a client whose key was revoked is told so."""
+
+_MEGABYTE = 1_000_000
 
 _TURNED_AWAY = 1000
 """How many of those that were refused may still be open, to read why; more get no words."""
@@ -77,6 +83,8 @@ class Connections:
         self._held: dict[str, set[Hold]] = {}
         self._due: dict[Transport, tuple[float, Callable[[], None]]] = {}
         self._unread: dict[Transport, _Unread] = {}
+        self._unfinished: dict[str, int] = {}
+        metrics.unfinished.set_function(lambda: sum(self._unfinished.values()))
         metrics.open_connections.set_function(lambda: len(self._open))
 
     # -- how many ---------------------------------------------------------------------------------
@@ -146,6 +154,21 @@ class Connections:
             if hold.abort is not None:
                 hold.abort()
 
+    def receive(self, owner: str, change: int) -> None:
+        """So many bytes more, or fewer, wait for the rest of a key's body or message."""
+        held = self._unfinished.get(owner, 0)
+        if change > 0:
+            most = self.limits.unfinished_megabytes_per_key * _MEGABYTE
+            if held + change > most and owner != LOCAL:
+                raise _TOO_MUCH_OF_KEY
+            most = self.limits.unfinished_megabytes * _MEGABYTE
+            if sum(self._unfinished.values()) + change > most:
+                raise _TOO_MUCH
+        if held + change:
+            self._unfinished[owner] = held + change
+        else:
+            self._unfinished.pop(owner, None)
+
     # -- how long ---------------------------------------------------------------------------------
 
     def expect(self, transport: Transport, seconds: float, late: Callable[[], None]) -> None:
@@ -204,8 +227,9 @@ def _untaken(transport: Transport) -> int:
     size = transport.get_write_buffer_size()
     if size and sys.platform == "linux":
         plug = transport.get_extra_info("socket")
-        queued = fcntl.ioctl(plug.fileno(), termios.TIOCOUTQ, bytes(4))
-        size += struct.unpack("i", queued)[0]
+        with suppress(OSError):  # it was closed in this moment
+            queued = fcntl.ioctl(plug.fileno(), termios.TIOCOUTQ, bytes(4))
+            size += struct.unpack("i", queued)[0]
     return size
 
 
@@ -226,6 +250,18 @@ _CROWDED = TooManyRequests(
     "server.trusted_proxies.",
     code="too_many_connections",
     retry_after=5,
+)
+
+
+_TOO_MUCH = Unavailable(
+    "This server receives as much at once as it takes; try again in a moment.",
+    code="too_much_unfinished",
+    retry_after=1,
+)
+_TOO_MUCH_OF_KEY = TooManyRequests(
+    "This key sends more at once than it may; send one after the other.",
+    code="too_much_unfinished",
+    retry_after=1,
 )
 
 

@@ -87,7 +87,35 @@ class Front:
                 MutableHeaders(scope=message).update(headers)
             await send(message)
 
-        await self._app(scope, receive, named)
+        body = _Body(receive, state["owner"], self._connections)
+        try:
+            await self._app(scope, body.receive, named)
+        finally:
+            body.whole()
+
+
+class _Body:
+    """Counts what has come of a request's body until all of it has."""
+
+    def __init__(self, receive: Receive, owner: str, connections: Connections) -> None:
+        self._receive = receive
+        self._owner = owner
+        self._connections = connections
+        self._size = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message.get("more_body"):
+            size = len(message["body"])
+            self._connections.receive(self._owner, size)
+            self._size += size
+        elif self._size:
+            self.whole()
+        return message
+
+    def whole(self) -> None:
+        self._connections.receive(self._owner, -self._size)
+        self._size = 0
 
 
 def _is_preflight(scope: Scope, headers: Headers) -> bool:

@@ -23,6 +23,11 @@ class Metrics:
         self.open_connections = Gauge(
             "vivace_connections", "Open connections, of every kind.", registry=self.registry
         )
+        self.unfinished = Gauge(
+            "vivace_unfinished_bytes",
+            "Of bodies and messages that are not whole yet.",
+            registry=self.registry,
+        )
         self.connections = Gauge(
             "vivace_websocket_connections", "Open WebSockets.", registry=self.registry
         )

@@ -1,5 +1,5 @@
-"""uvicorn's HTTP and WebSocket, with bounds: on a request's head, on the time each part may take,
-and on readers that take nothing.
+"""uvicorn's HTTP, with bounds: on a request's head, on the time its parts may take, and on readers
+that take nothing.
 
 uvicorn reads heads of any length, waits for their end for ever, and closes a connection only when
 everything written has been taken. ``Connections`` keeps the counts and the deadlines; here is what
@@ -12,27 +12,15 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
-from websockets.frames import CloseCode, Frame
-from websockets.http11 import Request
 
 from vivace.errors import RequestError
-from vivace.gateway.connections import ABORT, Connections
-from vivace.gateway.refusals import (
-    HEAD_BYTES,
-    HEAD_TOO_LARGE,
-    HEADERS,
-    LATE,
-    NO_HANDSHAKE,
-    NO_HTTP,
-    answer,
-)
+from vivace.gateway.connections import ABORT, EARNS_TIME, Connections
+from vivace.gateway.refusals import HEAD_BYTES, HEAD_TOO_LARGE, HEADERS, LATE, NO_HTTP, answer
 
-__all__ = ["HttpConnection", "WebSocketConnection"]
+__all__ = ["HttpConnection"]
 
 _LINGER = 2.0
 """Seconds that a refused client gets to read why. A connection that is closed while the client
@@ -56,6 +44,8 @@ class HttpConnection(HttpToolsProtocol):
         behind it. ``cycle`` is the newest."""
         self._pending = 0
         """Bytes since the last that came to anything: of a head, a trailer, a chunk's size."""
+        self._brought = 0
+        """Bytes of the body since we last asked ourselves whether it is late."""
         self._fault = NO_HTTP
         self._unwanted: RequestError | None = None
         """Why this connection is one too many, if it is."""
@@ -111,7 +101,7 @@ class HttpConnection(HttpToolsProtocol):
             raise self._fault
         self._pending = 0
         self._all.whole(self.transport)
-        self._all.expect(self.transport, self._limits.message_seconds, self._late_body)
+        self._await_body()
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:  # an upgrade gets none
@@ -119,6 +109,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._pending = 0
+        self._brought += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -134,9 +125,13 @@ class HttpConnection(HttpToolsProtocol):
     def _late_head(self) -> None:
         self._refuse(LATE)
 
+    def _await_body(self) -> None:
+        self._brought = 0
+        self._all.expect(self.transport, self._limits.message_seconds, self._late_body)
+
     def _late_body(self) -> None:
-        if self.flow.read_paused:  # it is we who do not listen
-            self._all.expect(self.transport, self._limits.message_seconds, self._late_body)
+        if self._brought >= EARNS_TIME or self.flow.read_paused:  # it is we who do not listen
+            self._await_body()
         elif self.cycle.response_complete:  # it was answered without it
             self.transport.abort()
         else:
@@ -164,112 +159,6 @@ class HttpConnection(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         self._all.unread(self.transport)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._all.unread(self.transport)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._all.taken(self.transport)
-
-
-class WebSocketConnection(WebSocketsSansIOProtocol):
-    def __init__(
-        self,
-        connections: Connections,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self._all = connections
-        self._limits = connections.limits
-        self._served = self.app
-        self.app = self._serve
-        self._joined: bytearray | None = None
-        """Of a message in fragments, what has come so far; its first fragment is in ``frames``."""
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._served(scope, receive, send)
-        if self.initial_response is not None:  # a refusal is an answer, not a fault of ours
-            self.handshake_complete = True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._all.closed(self.transport)
-        super().connection_lost(exc)
-
-    def on_task_complete(self, task: asyncio.Task[None]) -> None:
-        super().on_task_complete(task)
-        if not self.disconnected:
-            self._all.unread(self.transport)
-
-    # -- what a client says -----------------------------------------------------------------------
-
-    def handle_connect(self, event: Request) -> None:
-        super().handle_connect(event)
-        if self.close_sent:  # a handshake that was refused
-            return
-        extensions = self.scope["extensions"]
-        assert extensions is not None
-        extensions[ABORT] = self.transport.abort  # type: ignore[assignment]
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            self.transport.write(answer(NO_HANDSHAKE))
-            self.transport.close()
-        elif self.frames or self._joined is not None or self.conn.reader.buffer:
-            self._all.expect(self.transport, self._limits.message_seconds, self._late)
-        else:
-            self._all.whole(self.transport)
-
-    def handle_cont(self, event: Frame) -> None:
-        """Fragments are joined as they come: however small, they cost their bytes and no more."""
-        if self._joined is None:
-            self._joined = bytearray(self.frames.pop())
-        self._joined += event.data
-        if event.fin:
-            self.frames, self._joined = [bytes(self._joined)], None
-            self.send_receive_event_to_app()
-
-    def send_receive_event_to_app(self) -> None:
-        self._all.whole(self.transport)
-        if self.curr_msg_data_type == "text" and not self.close_sent:
-            try:
-                text = b"".join(self.frames).decode()
-            except UnicodeDecodeError:
-                self._fail(CloseCode.INVALID_DATA, "Text must be UTF-8.")
-                return
-            self.frames = []
-            self.queue.put_nowait({"type": "websocket.receive", "text": text})
-            if not self.read_paused:
-                self.read_paused = True
-                self.transport.pause_reading()
-        else:
-            super().send_receive_event_to_app()
-
-    def _late(self) -> None:
-        if self.read_paused:  # it is we who do not listen
-            self._all.expect(self.transport, self._limits.message_seconds, self._late)
-        elif not self.close_sent:
-            self._fail(
-                CloseCode.POLICY_VIOLATION,
-                f"A message must be whole within {self._limits.message_seconds:g} seconds.",
-            )
-
-    def _fail(self, code: int, reason: str) -> None:
-        self.conn.fail(code, reason)
-        self.handle_parser_exception()
-
-    # -- what it is told --------------------------------------------------------------------------
-
-    def handle_ping(self) -> None:
-        if self.writable.is_set():
-            super().handle_ping()
-        else:  # who does not read gets no answer that would have to be kept
-            self.conn.data_to_send()
 
     def pause_writing(self) -> None:
         super().pause_writing()
