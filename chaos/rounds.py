@@ -49,6 +49,12 @@ class Outcome(Struct, kw_only=True):
     rounds: int = 0
     totals: Counter[str]
     broken: list[Broken] = []
+    faults: list[str] = []
+    """What the gateway logged as errors."""
+
+    @property
+    def held(self) -> bool:
+        return not self.broken and not self.faults
 
 
 async def play(

@@ -21,7 +21,8 @@ the test needs, and gives its ways in and what it costs::
 ``server.raw(b"GET / HT")``            a TCP socket that has said so
 ``server.resident, .open_files``       bytes of memory, number of descriptors
 ``server.metric(name, owner, **labels)``  a figure of ``/metrics``
-``server.log``, ``server.process``     what it wrote; the ``Popen``, to signal or kill
+``server.log``, ``server.faults``      what it wrote, and what of that is errors
+``server.process``                     the ``Popen``, to signal or kill
 =====================================  ==========================================================
 
 An attack asserts three things where they apply: the attacker is answered as documented, nobody

@@ -32,4 +32,5 @@ def test_what_a_client_takes_is_seen_and_seen_to_be_given_back(serve: Serving) -
     eventually(lambda: server.open_files <= before)
     with server.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") as plug:
         assert plug.recv(100).startswith(b"HTTP/1.1 200")
+    assert not server.faults
     assert not (server.folder / "vivace.db").exists()  # the tables reached the gateway

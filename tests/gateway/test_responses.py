@@ -280,6 +280,7 @@ def test_input_items_come_in_pages_without_gap_or_repeat(plain: httpx.Client) ->
         ("limit=many", "limit"),
         ("limit=" + "9" * 5000, "limit"),
         ("after=msg_unknown", "after"),
+        ("order=newest", "order"),
     ],
 )
 def test_an_impossible_page_is_refused(plain: httpx.Client, query: str, param: str) -> None:
@@ -436,6 +437,14 @@ def test_a_broken_stream_is_taken_up_again_without_gap_or_repeat(
     assert http.get(path, params=nothing_left).text == "data: [DONE]\n\n"
 
 
+def test_stream_is_true_or_false(plain: httpx.Client) -> None:
+    path = f"{RESPONSES}/{create(plain, input='x')['id']}"
+    assert plain.get(path, params={"stream": "false"}).status_code == 200
+    answer = plain.get(path, params={"stream": "maybe"})
+    assert answer.status_code == 400
+    assert error(answer)["param"] == "stream"
+
+
 @pytest.mark.parametrize("after", ["-1", "soon", "9" * 5000])
 def test_an_impossible_place_to_start_after_is_refused(plain: httpx.Client, after: str) -> None:
     made = create(plain, input="x", background=True)
@@ -583,6 +592,12 @@ def test_a_wrong_address_is_answered_in_the_form_of_an_error(
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/json"
     assert error(answer)["message"]
+
+
+def test_a_wrong_method_is_told_the_right_ones(plain: httpx.Client) -> None:
+    answer = plain.put(f"{RESPONSES}/resp_1")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "DELETE, GET, HEAD"
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket as tcp
 import subprocess
 import sys
@@ -95,6 +96,13 @@ class Serve:
     def errors(self) -> list[str]:
         """What it logged as a fault of its own."""
         return [line for line in self.log.splitlines() if " ERROR " in line or "Traceback" in line]
+
+    @property
+    def faults(self) -> list[str]:
+        """What it logged as an error, which is never a client's doing."""
+        return [
+            line for line in self.log.splitlines() if re.match(r"\S+ \S+ (ERROR|CRITICAL) ", line)
+        ]
 
     # -- ways in ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as HttpResponse
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from vivace.errors import (
@@ -71,7 +72,20 @@ async def wrong_address(request: Request, error: Exception) -> HttpResponse:
         return problem(NotFound(f"There is nothing at {path}."), request)
     refused = InvalidRequest(f"{method} is not for {path}.", code="method_not_allowed")
     refused.status = error.status_code
-    return problem(refused, request)
+    answer = problem(refused, request)
+    answer.headers["allow"] = ", ".join(sorted(_methods_at(request)))
+    return answer
+
+
+def _methods_at(request: Request) -> set[str]:
+    """By which this path can be asked for; several routes may share one."""
+    routes: list[BaseRoute] = request.app.routes
+    return {
+        method
+        for route in routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
 
 
 def whole_number(text: str | None, least: int, most: int) -> int | None:

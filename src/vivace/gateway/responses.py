@@ -31,6 +31,8 @@ from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Stee
 
 __all__ = ["ResponsesApi"]
 
+_SWITCH = {"true": True, "1": True, "false": False, "0": False}
+
 
 class ResponsesApi:
     def __init__(self, runner: Runner, max_body: int) -> None:
@@ -106,7 +108,10 @@ class ResponsesApi:
 
     async def retrieve(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
-        if request.query_params.get("stream") in ("true", "1"):
+        stream = request.query_params.get("stream", "false")
+        if stream not in _SWITCH:
+            raise InvalidRequest("stream is true or false.", param="stream")
+        if _SWITCH[stream]:
             return self._replay(response_id, owner, request.query_params.get("starting_after"))
         running = self._runner.turn(response_id, owner)
         if running is not None:
@@ -188,7 +193,10 @@ def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:
     limit = whole_number(query.get("limit", "20"), 1, 100)
     if limit is None:
         raise InvalidRequest("limit is a number from 1 to 100.", param="limit")
-    if query.get("order", "desc") != "asc":
+    order = query.get("order", "desc")
+    if order not in ("asc", "desc"):
+        raise InvalidRequest("order is asc or desc.", param="order")
+    if order == "desc":
         items.reverse()
     if "after" in query:
         ids = [item["id"] for item in items]
