@@ -571,6 +571,24 @@ def test_a_refusal_is_not_told_at_any_length(endpoint: Endpoint) -> None:
     assert len(str(failure(endpoint.url)[1])) < 400
 
 
+def test_a_refusal_without_an_end_is_not_read_to_its_end(endpoint: Endpoint) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 10_000
+            await asyncio.sleep(0)
+
+    endpoint.streams(endless, status=503)
+    _, error = failure(endpoint.url)
+    assert error.blame == "always"
+    assert endpoint.sent < 50_000_000
+
+
+def test_an_answer_that_cannot_be_unpacked_counts_against_the_endpoint(endpoint: Endpoint) -> None:
+    endpoint.answers(b"no gzip at all", headers=[(b"content-encoding", b"gzip")])
+    deltas, error = failure(endpoint.url)
+    assert (deltas, error.elsewhere, error.blame) == ([], True, "always")
+
+
 def test_an_endpoint_that_is_not_there_is_dead() -> None:
     deltas, error = failure(f"http://127.0.0.1:{free_port()}/v1")
     assert deltas == []

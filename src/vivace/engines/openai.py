@@ -31,6 +31,9 @@ from vivace.protocol.sse import SseLines
 
 __all__ = ["OpenAIEngine"]
 
+_LONGEST_REFUSAL = 65_536
+"""Bytes. No more of what an endpoint says with an error is read."""
+
 
 class OpenAIEngine:
     def __init__(
@@ -99,14 +102,15 @@ class OpenAIEngine:
         try:
             async with self._streaming(path, body) as response:
                 async for line in _events(response):
-                    for delta in reader.feed(line):
-                        yield delta
+                    deltas = [*reader.feed(line)]
                     work.tally.input, work.tally.output = reader.read_so_far, reader.written
+                    for delta in deltas:
+                        yield delta
             if not reader.complete:
                 raise EngineDied(f"{self.name} broke off in the middle of its answer.")
             for delta in reader.finish():
                 yield delta
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise EngineDied(
                 f"{self.name} cannot be reached or broke off: {type(error).__name__}."
             ) from error
@@ -129,9 +133,8 @@ class OpenAIEngine:
             response = await self._http.send(request, stream=True)
         try:
             if response.status_code >= 400:
-                await response.aread()
                 wait = retry_after(response.headers)
-                raise failure(response.status_code, _refusal(self.name, response), wait)
+                raise failure(response.status_code, await _refusal(self.name, response), wait)
             yield response
         finally:
             await response.aclose()
@@ -227,11 +230,16 @@ def _response_format(form: TextFormat) -> dict[str, Any] | None:
     return None
 
 
-def _refusal(name: str, response: httpx2.Response) -> str:
+async def _refusal(name: str, response: httpx2.Response) -> str:
     """What the endpoint said, as far as it said anything; never the whole of what we sent."""
+    body = b""
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > _LONGEST_REFUSAL:
+            break
     try:
-        said = msgspec.json.decode(response.content)["error"]
+        said = msgspec.json.decode(body)["error"]
         said = said.get("message", said) if isinstance(said, dict) else said
     except (msgspec.MsgspecError, KeyError, TypeError):
-        said = response.text
+        said = body.decode(errors="replace")
     return f"{name} refused the request with {response.status_code}: {str(said)[:300]}"
