@@ -308,7 +308,7 @@ class EngineSuite:
             async with aclosing(rig.engine.generate(work)) as stream:
                 for _ in range(5):
                     await anext(stream)
-                assert work.tally.output >= 4
+            assert work.tally.output >= 4
             whole = rig.long()
             tokens = tokens_in(await answer(rig.engine, whole))
             assert tokens.output / 2 <= whole.tally.output <= tokens.output * 2

@@ -5,7 +5,8 @@ iterator (or cancelling the task that reads it) aborts the work and frees its sl
 is slow the engine must not queue without bound: it joins deltas of the same kind.
 
 A delta may be many tokens, and tokens may be held back until they mean something, so deltas say
-nothing of what an answer that is aborted has cost. The engine notes that in the work's ``tally``.
+nothing of what an answer that is aborted has cost. The engine notes that in the work's ``tally``,
+at the latest when the iterator is closed.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import msgspec
@@ -118,7 +119,8 @@ class ChunkReader:
         """Tokens of the answer so far: as the endpoint counts, or one for each piece, or more where
         a piece is many tokens, as those are that were drafted."""
         counted = self._usage.completion_tokens if self._usage is not None else 0
-        return max(counted, self._pieces, self._bytes // _BYTES_PER_TOKEN) if self._generate else 0
+        guessed = math.ceil(self._bytes / _BYTES_PER_TOKEN)
+        return max(counted, self._pieces, guessed) if self._generate else 0
 
     def rest(self) -> Iterator[Delta]:
         """Calls that were held back until they were whole."""
@@ -144,10 +146,12 @@ class ChunkReader:
 
     def _choice(self, choice: _Choice) -> Iterator[Delta]:
         delta = choice.delta or MessageDelta(content=choice.text)
-        thought = delta.reasoning_content or delta.reasoning
-        self._pieces += bool(thought or delta.content or delta.tool_calls)
-        said = (thought, delta.content, *(_arguments(call) for call in delta.tool_calls or ()))
-        self._bytes += sum(len(text.encode()) for text in said if text)
+        text = delta.content or delta.reasoning_content or delta.reasoning
+        if not text and delta.tool_calls:
+            text = "".join(_arguments(call) or " " for call in delta.tool_calls)
+        if text:
+            self._pieces += 1
+            self._bytes += len(text) if text.isascii() else len(text.encode())
         yield from self.read(delta)
 
     def read(self, delta: MessageDelta) -> Iterator[Delta]:

@@ -102,9 +102,7 @@ class OpenAIEngine:
         try:
             async with self._streaming(path, body) as response:
                 async for line in _events(response):
-                    deltas = [*reader.feed(line)]
-                    work.tally.input, work.tally.output = reader.read_so_far, reader.written
-                    for delta in deltas:
+                    for delta in reader.feed(line):
                         yield delta
             if not reader.complete:
                 raise EngineDied(f"{self.name} broke off in the middle of its answer.")
@@ -116,6 +114,7 @@ class OpenAIEngine:
             ) from error
         finally:
             self._running -= 1
+            work.tally.input, work.tally.output = reader.read_so_far, reader.written
 
     @contextlib.asynccontextmanager
     async def _streaming(self, path: str, body: dict[str, Any]) -> AsyncIterator[httpx2.Response]:
