@@ -253,6 +253,29 @@ def drawn(picture: Picture, trouble: str = "") -> list[str]:
     return [" ".join(line.split()) for line in console.export_text().splitlines()]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'vivace_turns_running{model="m"} NaN',
+        'vivace_engine_slots{engine="e"} +Inf',
+        'vivace_first_token_seconds_bucket{model="m",le="soon"} 1',
+        'vivace_first_token_seconds_bucket{model="m",le="NaN"} 1',
+        'vivace_x{a="\\',
+        "vivace_{{{{ 1",
+        'vivace_turns{model="m"',
+    ],
+)
+def test_what_is_no_figure_counts_for_nothing(text: str) -> None:
+    assert parse(text, 1.0).samples == {}
+    assert compute(parse("", 0.0), parse(text, 1.0)).models == ()
+
+
+@given(st.text())
+def test_whatever_a_server_says_can_be_drawn(text: str) -> None:
+    hostile = parse("\n".join(f"vivace_{line}" for line in text.split("\n")), 1.0)
+    assert drawn(compute(Reading(0.0), hostile))
+
+
 def test_no_name_steers_the_terminal() -> None:
     name = "\x1b]52;c;QQ==\x07\x9b2J\u202e"
     rows = (ModelRow(name, 1, 1, 1, 1, None, None, None),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -66,7 +67,7 @@ def test_the_figures_are_those_of_the_engine() -> None:
     figures = connection.figures
     assert text == "one " * 60
     assert connection.response is not None
-    assert figures.tokens == connection.response["usage"]["output_tokens"]
+    assert figures.tokens == connection.response.output_tokens
     assert figures.first_token is not None
     assert figures.first_token >= 0.3
     assert figures.tokens_per_second is not None
@@ -269,3 +270,78 @@ def test_an_interrupt_leaves_nothing_behind_for_the_next_turn(
             return await text_of(connection, "Second")
 
     assert asyncio.run(asyncio.wait_for(both(), 20)) == "Second."
+
+
+# -- servers that mean ill ------------------------------------------------------------------------
+
+CREATED = '{"type": "response.created", "response": {"id": "resp_1"}}'
+
+
+def says(*messages: str | bytes) -> Behaviour:
+    async def behave(socket: ServerConnection) -> None:
+        await socket.recv()
+        for message in messages:
+            await socket.send(message)
+        await socket.wait_closed()
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "hello",
+        "[1]",
+        "{}",
+        '{"type": 5}',
+        "[" * 100_000,
+        b"\xff\xfe",
+        '{"type": "response.output_text.delta", "delta": "\\ud800"}',
+        '{"type": "response.completed", "response": "x"}',
+        '{"type": "response.completed", "response": {}}',
+        '{"type": "response.failed", "response": {"id": "r", "usage": {"output_tokens": "x"}}}',
+        '{"type": "response.failed", "response": {"id": "r", "usage": {"output_tokens": 1e999}}}',
+        '{"type": "error", "error": "boom"}',
+    ],
+)
+def test_what_is_no_event_is_a_client_error(message: str | bytes) -> None:
+    assert "no event of the Responses API" in str(failure(says(CREATED, message)))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"type": "error"}',
+        '{"type": "error", "error": {}}',
+        '{"type": "error", "message": [], "code": {}}',
+        '{"type": "response.steer.failed"}',
+        '{"type": "response.failed", "response": {"id": "r", "error": {}}}',
+    ],
+)
+def test_an_error_without_words_is_one(message: str) -> None:
+    assert "gave no reason" in str(failure(says(CREATED, message)))
+
+
+def test_an_error_of_many_words_is_cut() -> None:
+    said = f'{{"type": "error", "error": {{"message": "{"y" * 1_000_000}", "code": 7}}}}'
+    error = failure(says(said))
+    assert error.code == "7"
+    assert len(str(error)) < 3000
+
+
+def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vivace.client.connection._LONGEST_ANSWER", 100_000)
+
+    async def floods(socket: ServerConnection) -> None:
+        await socket.recv()
+        while True:
+            await socket.send('{"type": "response.output_text.delta", "delta": "and so on "}')
+
+    began = time.monotonic()
+    assert "does not end" in str(failure(floods))
+    assert time.monotonic() - began < 8  # though it goes on talking while we say goodbye
+
+
+def test_a_message_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vivace.client.connection.LONGEST_LINE", 100_000)
+    assert "1009" in str(failure(says("x" * 200_000)))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +17,7 @@ from tests.support.waiting import eventually
 from vivace.client.connection import ClientError, Connection, open_connection
 from vivace.client.http import http_wire
 from vivace.engines.scripted import Fail, Reply, Say
+from vivace.protocol.sse import SseLines
 
 
 def words(body: dict[str, Any]) -> list[str]:
@@ -62,7 +67,7 @@ def test_an_answer_can_be_gone_on_from_without_the_endpoint_remembering_it() -> 
         async with open_connection(url) as connection:
             await text_of(connection, input="One")
             assert connection.response is not None
-            before = connection.response["id"]
+            before = connection.response.id
             await text_of(connection, input="Two", previous_response_id=before)
 
     with PlainEndpoint(words) as endpoint:
@@ -159,3 +164,72 @@ def test_the_gateway_is_understood_over_http(gateway: RunningGateway) -> None:
 
     asyncio.run(asked())
     eventually(lambda: gateway.engine.running() == 0)
+
+
+# -- endpoints that mean ill ----------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def pretender(head: str, pieces: Iterable[bytes]) -> AsyncIterator[str]:
+    """An endpoint that answers every request in this way."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readuntil(b"\r\n\r\n")
+        if b"Upgrade: websocket" in asked:
+            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        else:
+            writer.write(f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n".encode())
+            with contextlib.suppress(ConnectionError):
+                for piece in pieces:
+                    writer.write(piece)
+                    await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+
+def refusal(head: str, pieces: Iterable[bytes]) -> str:
+    async def asked() -> None:
+        async with pretender(head, pieces) as url, open_connection(url) as connection:
+            await text_of(connection, input="Hello")
+
+    with pytest.raises(ClientError) as caught:
+        asyncio.run(asyncio.wait_for(asked(), 20))
+    return str(caught.value)
+
+
+def test_a_line_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SseLines.__init__, "__defaults__", (100_000,))
+    assert "broke off" in refusal("200 OK", itertools.repeat(b"data: " + b"x" * 10_000))
+
+
+def test_a_refusal_without_an_end_is_one() -> None:
+    assert "refused with status 400" in refusal("400 No", itertools.repeat(b"x" * 10_000))
+
+
+def test_an_error_that_is_none_is_a_refusal() -> None:
+    assert "refused with status 400" in refusal("400 No", [b'{"error": {"message": [1]}}'])
+
+
+def test_who_reads_slowly_is_not_sent_the_whole_answer() -> None:
+    sent = 0
+    delta = b'data: {"type": "response.output_text.delta", "delta": "%s"}\n\n' % (b"x" * 10_000)
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += len(delta)
+            yield delta
+
+    async def slowly() -> None:
+        async with pretender("200 OK", endless()) as url, open_connection(url) as connection:
+            async for _ in connection.turn(input="Hello"):
+                before = -1
+                while before != sent:
+                    before = sent
+                    await asyncio.sleep(0.3)
+                break
+
+    asyncio.run(asyncio.wait_for(slowly(), 20))
+    assert sent < 50_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -31,3 +32,24 @@ def test_a_server_that_does_not_tell_has_none() -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "nonsense", "ftp://x/v1", "http://x:y/"])
 def test_no_server_has_none(url: str) -> None:
     assert asyncio.run(served_models(url)) == []
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.2], ids=["flood", "drip"])
+def test_a_server_that_does_not_come_to_an_end_has_none(
+    monkeypatch: pytest.MonkeyPatch, pause: float
+) -> None:
+    monkeypatch.setattr("vivace.client.get._PATIENCE_S", 0.5)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b" " * (1 if pause else 1_000_000))
+                await writer.drain()
+                await asyncio.sleep(pause)
+
+    async def asked() -> list[str]:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            return await served_models(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+
+    assert asyncio.run(asyncio.wait_for(asked(), 10)) == []

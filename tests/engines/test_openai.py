@@ -58,6 +58,7 @@ from vivace.protocol.requests import (
     Toolbox,
     ToolMode,
 )
+from vivace.protocol.sse import SseLines
 
 MODEL = "local-model"
 CARD = Card(MODEL, 8192)
@@ -605,6 +606,26 @@ def test_an_answer_that_is_cut_off_is_a_death(endpoint: Endpoint) -> None:
     deltas, error = failure(endpoint.url)
     assert deltas == [TextDelta("so far")]
     assert isinstance(error, EngineDied)
+
+
+def test_a_line_without_an_end_is_a_death(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SseLines.__init__, "__defaults__", (100_000,))
+    endpoint.answers(b"data: ", *[b"x" * 10_000] * 20)
+    error = failure(endpoint.url)[1]
+    assert isinstance(error, EngineDied)
+    assert "broke off" in str(error)
+
+
+def test_of_a_refusal_without_an_end_only_the_beginning_is_read(endpoint: Endpoint) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 10_000
+            await asyncio.sleep(0)
+
+    endpoint.streams(endless, status=400, kind="text/plain")
+    assert "refused the request with 400" in str(failure(endpoint.url)[1])
 
 
 @pytest.mark.parametrize("end", [b"", b"data: [DONE]\n\n"])

@@ -135,7 +135,7 @@ def _memory() -> Path:
 
 def _remember(url: str, connection: Connection) -> None:
     if connection.response is not None:
-        known = _known() | {url: connection.response["id"]}
+        known = _known() | {url: connection.response.id}
         _memory().parent.mkdir(parents=True, exist_ok=True)
         _memory().write_bytes(msgspec.json.encode(known))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import os
 import re
@@ -13,14 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
-import httpx2
 import msgspec
 from msgspec import Struct
 
-from vivace.addresses import is_loopback
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
 from vivace.cli.output import put, say
 from vivace.cli.settings_files import Edit
+from vivace.client.get import Unanswered, get
 from vivace.errors import ConfigError
 
 __all__ = ["connect"]
@@ -28,8 +28,6 @@ __all__ = ["connect"]
 # Undoing needs to know the places and not the words. This model fills in the middle, so that no
 # place is left out.
 _ANYWHERE = Endpoint("http://127.0.0.1/v1", (Served("qwen2.5-coder-0.5b"),))
-
-_WAIT = 3.0
 
 
 @click.group()
@@ -60,23 +58,19 @@ class _Unreachable(Exception):
 def _models(url: str, key_env: str | None) -> tuple[Served, ...]:
     """What the server says that it has."""
     key = os.environ.get(key_env, "") if key_env else ""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    # A proxy that is set for the world has no business with this machine.
-    proxies = not is_loopback(urlsplit(url).hostname or "")
     try:
-        with httpx2.Client(timeout=_WAIT, trust_env=proxies) as http:
-            answer = http.get(f"{url}/models", headers=headers)
-    except (httpx2.RequestError, httpx2.InvalidURL) as error:
+        answer = asyncio.run(get(f"{url}/models", key))
+    except Unanswered as error:
         raise _Unreachable from error
-    if answer.status_code in (401, 403):
+    if answer.status in (401, 403):
         raise ConfigError(_refused(url, key_env, key))
     try:
-        rows = msgspec.json.decode(answer.content, type=_Listing).data
-    except msgspec.DecodeError:
+        rows = msgspec.json.decode(answer.body, type=_Listing).data
+    except (msgspec.DecodeError, RecursionError):
         rows = []
-    if answer.status_code != 200 or not rows:
+    if answer.status != 200 or not rows:
         raise ConfigError(
-            f"{url}/models answers with {answer.status_code} and no list of models. Is --url the "
+            f"{url}/models answers with {answer.status} and no list of models. Is --url the "
             "address of a Vivace server, up to and including /v1?"
         )
     return tuple(Served(row.id, row.context_window) for row in rows)

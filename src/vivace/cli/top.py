@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sys
 import time
 from collections import defaultdict
@@ -20,11 +21,11 @@ import httpx2
 from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
-from vivace.addresses import is_loopback
 from vivace.cli import options
 from vivace.cli.keyboard import keys
 from vivace.cli.output import visible
-from vivace.client.connection import ClientError
+from vivace.client.errors import ClientError
+from vivace.client.get import Unanswered, get
 
 if TYPE_CHECKING:  # drawing is for this command only; the others need not wait for its import
     from rich.console import Console, RenderableType
@@ -45,8 +46,9 @@ __all__ = [
     "top",
 ]
 
-_WAIT = 3.0
 _WINDOW = 10.0
+_MOST = 10_000
+"""Figures; a gateway has some hundred."""
 _COUNTS = ("_total", "_bucket")
 
 Key = tuple[str, ...]
@@ -73,16 +75,32 @@ class Reading(Struct, frozen=True):
 
 
 def parse(text: str, at: float) -> Reading:
-    """The gateway's own figures; an engine's stand there too, and vLLM's are many."""
-    ours = "\n".join(line for line in text.split("\n") if "vivace_" in line)
+    """The gateway's own figures; an engine's stand there too, and vLLM's are many.
+
+    What is no figure counts for nothing: whoever answers may not be a gateway.
+    """
+    ours = "\n".join([line for line in text.split("\n") if "vivace_" in line][:_MOST])
+    try:
+        families = list(text_string_to_metric_families(ours))
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return Reading(at)
     return Reading(
         at,
         {
             (sample.name, frozenset(sample.labels.items())): sample.value
-            for family in text_string_to_metric_families(ours)
+            for family in families
             for sample in family.samples
+            if math.isfinite(sample.value) and _is_bound(sample.labels.get("le", "0"))
         },
     )
+
+
+def _is_bound(text: str) -> bool:
+    """Whether this can be the bound of a bucket; infinity is one."""
+    try:
+        return not math.isnan(float(text))
+    except ValueError:
+        return False
 
 
 def restarted(before: Reading, after: Reading) -> bool:
@@ -385,44 +403,31 @@ async def _show(url: str, key: str | None, every: float, once: bool) -> None:
     from rich.console import Console
 
     console = Console(markup=False, highlight=False, emoji=False)
-    address = _address(url)
-    async with httpx2.AsyncClient(
-        headers={"authorization": f"Bearer {key}"} if key else {},
-        timeout=_WAIT,
-        # Kept open, one could be closed by the server in the moment that we ask.
-        limits=httpx2.Limits(max_keepalive_connections=0),
-        # A proxy for the world cannot reach this machine's own loopback.
-        trust_env=not is_loopback(address.host),
-    ) as http:
-        server = _Server(http, url, address)
-        await (_print if once else _watch)(console, server, every)
+    await (_print if once else _watch)(console, _Server(url, _address(url), key), every)
 
 
 class _Server:
-    def __init__(self, http: httpx2.AsyncClient, url: str, address: httpx2.URL) -> None:
+    def __init__(self, url: str, address: httpx2.URL, key: str | None) -> None:
         self.url = url
-        self._http = http
         self._address = address
+        self._key = key
 
     async def read(self) -> Reading:
         try:
-            answer = await self._http.get(self._address)
-        except httpx2.RequestError:
+            answer = await get(self._address, self._key)
+        except Unanswered:
             raise ClientError(
                 f"No server answers at {self.url}. Start one with 'vivace up', or name another "
                 "with --url."
             ) from None
-        if answer.status_code == 401:
+        if answer.status == 401:
             raise ClientError(
                 f"The server at {self.url} wants a key (401); give it with --key or in VIVACE_KEY."
             )
-        try:
-            reading = parse(answer.text, time.monotonic())
-        except ValueError:
-            reading = Reading(0)
-        if answer.status_code != 200 or not reading.samples:
+        reading = parse(answer.text, time.monotonic())
+        if answer.status != 200 or not reading.samples:
             raise ClientError(
-                f"{self._address} answers with {answer.status_code} and no metrics of Vivace. Is "
+                f"{self._address} answers with {answer.status} and no metrics of Vivace. Is "
                 "--url the address of a Vivace server?"
             )
         return reading

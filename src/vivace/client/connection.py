@@ -19,7 +19,9 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from vivace.addresses import is_loopback
 from vivace.client.errors import ClientError
+from vivace.client.events import Failure, Response, ServerEvent, Steered, decode_event
 from vivace.client.http import http_wire
+from vivace.protocol.sse import LONGEST_LINE
 
 __all__ = ["ClientError", "Connection", "Figures", "open_connection"]
 
@@ -31,13 +33,17 @@ _DISPENSABLE = ("prediction", "seed", "temperature")
 _NO_WEBSOCKET = frozenset({200, 400, 404, 405, 426, 501})
 """What servers answer to an upgrade that they do not know."""
 
+_GOODBYE_S = 2
+_LONGEST_ANSWER = 16_000_000
+"""Characters; no model writes so much, so whoever sends it does not mean to end."""
+
 Event = dict[str, Any]
 
 
 class _Wire(Protocol):
     async def send(self, event: Event) -> None: ...
 
-    async def next(self) -> Event: ...
+    async def next(self) -> ServerEvent: ...
 
     async def close(self) -> None: ...
 
@@ -52,12 +58,13 @@ class _WebSocketWire:
         except ConnectionClosed:
             raise ClientError("The server closed the connection; try again.") from None
 
-    async def next(self) -> Event:
+    async def next(self) -> ServerEvent:
         try:
-            event: Event = msgspec.json.decode(await self._socket.recv())
+            event = decode_event(await self._socket.recv())
         except ConnectionClosed as closed:
-            reason = closed.rcvd.reason if closed.rcvd else ""
-            raise ClientError(f"The server closed the connection. {reason}".strip()) from None
+            raise ClientError(_why(closed)) from None
+        if event is None:
+            raise ClientError("The server sent something that is no event of the Responses API.")
         return event
 
     async def close(self) -> None:
@@ -98,25 +105,25 @@ class _Steers:
     def settled(self) -> bool:
         return not self.unanswered and not self.accepted
 
-    def note(self, event: Event) -> None:
-        match event["type"]:
+    def note(self, event: ServerEvent) -> None:
+        match event.type:
             case "response.steer.accepted":
                 self.unanswered -= 1
                 self.accepted += 1
             case "response.steer.pending":
                 self.accepted -= 1
             case "response.steer.failed":
-                self._failed(event["steer"], event["error"])
+                self._failed(event.steer, event.failure)
 
-    def _failed(self, steer: Event, error: Event) -> None:
-        if "id" in steer:
+    def _failed(self, steer: Steered, why: Failure) -> None:
+        if steer.id is not None:
             self.accepted -= 1
         else:
             self.unanswered -= 1
-        if error["code"] == "response_already_completed":
-            self.late.append(steer["input"])
-        elif error["code"] != "response_not_active":  # we have interrupted it ourselves
-            raise ClientError(error["message"], error["code"])
+        if why.code == "response_already_completed":
+            self.late.append(steer.input)
+        elif why.code != "response_not_active":  # we have interrupted it ourselves
+            raise why.told()
 
 
 class _Interrupts:
@@ -130,8 +137,8 @@ class _Interrupts:
     def settled(self) -> bool:
         return not self.unanswered
 
-    def note(self, event: Event) -> None:
-        if event["type"] == "response.interrupt.accepted":
+    def note(self, event: ServerEvent) -> None:
+        if event.type == "response.interrupt.accepted":
             self.unanswered -= 1
 
     def refused(self) -> bool:
@@ -145,7 +152,7 @@ class Connection:
     def __init__(self, wire: _Wire) -> None:
         self._wire = wire
         self.figures = Figures(time.perf_counter())
-        self.response: Event | None = None
+        self.response: Response | None = None
         """The newest state of the running turn's response."""
         self.redirects = 0
         """How often the running turn has taken another direction."""
@@ -166,19 +173,22 @@ class Connection:
         self._interrupts = interrupts = _Interrupts()
         await self._create(body)
         ended = False
+        room = _LONGEST_ANSWER
         while not (ended and steers.settled and interrupts.settled):
             event = await self._next(body)
-            self.response = event.get("response", self.response)
-            kind = event["type"]
-            if kind == "response.output_text.delta":
+            self.response = event.response or self.response
+            if text := event.text:
+                room -= len(text)
+                if room < 0:
+                    raise ClientError("The server's answer does not end; it was broken off.")
                 self._clock()
-                yield event["delta"]
-            elif kind == "response.created":
+                yield text
+            elif event.type == "response.created":
                 if ended:
                     self._redirected()
                 ended = False
                 await self._interrupt_if_asked()
-            elif kind in _TERMINAL:
+            elif event.type in _TERMINAL:
                 ended = True
             else:
                 steers.note(event)
@@ -209,7 +219,7 @@ class Connection:
             await self._wire.send({"type": "response.interrupt", "response_id": self._id()})
 
     def _id(self) -> str:
-        return str((self.response or {}).get("id", ""))
+        return self.response.id if self.response else ""
 
     def _clock(self) -> None:
         now = time.perf_counter()
@@ -233,23 +243,22 @@ class Connection:
         await self._create(body | {"input": said, "previous_response_id": self._id()})
 
     def _finish(self) -> None:
-        response = self.response or {}
-        self.figures.tokens = (response.get("usage") or {}).get("output_tokens", 0)
-        if response.get("error"):
-            raise ClientError(response["error"]["message"], response["error"]["code"])
+        if self.response is not None:
+            self.figures.tokens = self.response.output_tokens
+            if self.response.error is not None:
+                raise self.response.error.told()
 
-    async def _next(self, body: Event) -> Event:
+    async def _next(self, body: Event) -> ServerEvent:
         """The next event of the turn; a request that is refused for a field of ours goes again."""
         while True:
             try:
                 event = await self._wire.next()
-                if event["type"] != "error":
+                if event.type != "error":
                     return event
-                error = event.get("error") or event
-                raise ClientError(error["message"], error.get("code"), error.get("param"))
+                raise event.failure.told()
             except ClientError as refused:
                 if self._interrupts.refused():
-                    return {"type": "response.interrupt.failed"}  # it had ended by itself
+                    return ServerEvent(type="response.interrupt.failed")  # it had ended by itself
                 if self.response is not None or not self._can_do_without(refused, body):
                     raise
             await self._create(body)
@@ -278,6 +287,14 @@ def _address(url: str) -> str:
     return f"{parts.scheme.replace('http', 'ws')}://{parts.netloc}{path}/responses"
 
 
+def _why(closed: ConnectionClosed) -> str:
+    if closed.sent is not None and not closed.rcvd_then_sent:
+        code = closed.sent.code
+        return f"The server sent what no client takes (close code {code}); ask who runs it."
+    reason = closed.rcvd.reason if closed.rcvd else ""
+    return f"The server closed the connection. {reason}".strip()
+
+
 def _refusal(url: str, status: int) -> str:
     if status == 401:
         return f"The server at {url} wants a key (401); give it with --key or in VIVACE_KEY."
@@ -302,7 +319,8 @@ async def _dial(url: str, key: str | None) -> _Wire:
             address,
             additional_headers=headers,
             compression=None,
-            max_size=None,
+            max_size=LONGEST_LINE,
+            close_timeout=_GOODBYE_S,
             # A proxy for the world cannot reach this machine's own loopback.
             proxy=None if is_loopback(urlsplit(url).hostname or "") else True,
         )

@@ -14,14 +14,21 @@ from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vivace.addresses import is_loopback
 from vivace.client.errors import ClientError
-from vivace.protocol.sse import SseLines
+from vivace.client.events import Failure, Response, ServerEvent, Steered, decode_event
+from vivace.protocol.sse import EndlessLine, SseLines
 
 __all__ = ["HttpWire", "http_wire"]
 
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+_WAITING = 256
+"""So many events may wait to be read; then the server waits."""
+_REFUSAL = 100_000
 
 Event = dict[str, Any]
 
@@ -32,13 +39,15 @@ class HttpWire:
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
         self._http = http
         self._url = url
-        self._events: asyncio.Queue[Event | ClientError] = asyncio.Queue()
+        self._events: asyncio.Queue[ServerEvent | ClientError] = asyncio.Queue()
+        self._room = asyncio.Event()
+        """Set while few events wait: a server does not fill the memory of who reads slowly."""
         self._reading: asyncio.Task[None] | None = None
         self._body: Event = {}
         self._items: list[Any] = []
         """The conversation up to what is being answered."""
         self._said: list[str] = []
-        self._response: Event = {}
+        self._response: Response | None = None
 
     async def send(self, event: Event) -> None:
         match event["type"]:
@@ -48,10 +57,12 @@ class HttpWire:
                 await self._steer(event)
             case "response.interrupt":
                 await self._break_off()
-                self._events.put_nowait({"type": "response.interrupt.accepted"})
+                self._events.put_nowait(ServerEvent(type="response.interrupt.accepted"))
 
-    async def next(self) -> Event:
+    async def next(self) -> ServerEvent:
         event = await self._events.get()
+        if self._events.qsize() < _WAITING:
+            self._room.set()
         if isinstance(event, ClientError):
             raise event
         return event
@@ -68,7 +79,7 @@ class HttpWire:
         given = body.get("input") or []
         items = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
         previous = body.pop("previous_response_id", None)
-        if previous is not None and previous == self._response.get("id"):
+        if previous is not None and self._response and previous == self._response.id:
             items = [*self._conversation(), *items]
         elif previous is not None:
             body["previous_response_id"] = previous
@@ -81,25 +92,25 @@ class HttpWire:
         return [*self._items, *answer]
 
     def _begin(self, items: list[Any]) -> None:
-        self._items, self._said, self._response = items, [], {}
+        self._items, self._said, self._response = items, [], None
         self._reading = asyncio.create_task(self._read(self._body | {"input": items}))
 
     async def _steer(self, event: Event) -> None:
-        steer = {"input": event["input"]}
+        steer = Steered(input=event["input"])
         if not self._running:
-            error = {"code": "response_already_completed", "message": "The answer is over."}
-            failed = {"type": "response.steer.failed", "steer": steer, "error": error}
+            over = Failure("The answer is over.", "response_already_completed")
+            failed = ServerEvent(type="response.steer.failed", steer=steer, error=over)
             self._events.put_nowait(failed)
             return
         await self._break_off()
-        self._events.put_nowait({"type": "response.steer.accepted", "steer": steer})
+        self._events.put_nowait(ServerEvent(type="response.steer.accepted", steer=steer))
         self._begin([*self._conversation(), {"role": "user", "content": event["input"]}])
 
     async def _break_off(self) -> None:
         if self._running:
             await self._stop()
-            response = self._response | {"status": "incomplete"}
-            self._events.put_nowait({"type": "response.incomplete", "response": response})
+            stopped = self._response and replace(self._response, status="incomplete")
+            self._events.put_nowait(ServerEvent(type="response.incomplete", response=stopped))
 
     async def _stop(self) -> None:
         if self._reading is not None:
@@ -113,14 +124,14 @@ class HttpWire:
         try:
             async with self._http.stream("POST", "/responses", content=content) as answer:
                 if answer.status_code >= 400:
-                    await answer.aread()
-                    self._events.put_nowait(_refusal(self._url, answer))
+                    said = await _beginning(answer)
+                    self._events.put_nowait(_refusal(self._url, answer.status_code, said))
                     return
                 async for event in _events(answer):
                     self._note(event)
-                    self._events.put_nowait(event)
-                    ended = ended or event["type"] in (*_TERMINAL, "error")
-        except httpx2.TransportError as error:
+                    await self._pass_on(event)
+                    ended = ended or event.type in (*_TERMINAL, "error")
+        except (httpx2.TransportError, EndlessLine) as error:
             self._events.put_nowait(
                 ClientError(f"{self._url} cannot be reached or broke off: {type(error).__name__}.")
             )
@@ -128,34 +139,52 @@ class HttpWire:
         if not ended:
             self._events.put_nowait(ClientError(f"{self._url} broke off in the middle."))
 
-    def _note(self, event: Event) -> None:
-        self._response = event.get("response", self._response)
-        if event["type"] == "response.output_text.delta":
-            self._said.append(event["delta"])
+    def _note(self, event: ServerEvent) -> None:
+        self._response = event.response or self._response
+        if event.text:
+            self._said.append(event.text)
+
+    async def _pass_on(self, event: ServerEvent) -> None:
+        self._events.put_nowait(event)
+        if self._events.qsize() >= _WAITING:
+            self._room.clear()
+            await self._room.wait()
 
 
-async def _events(answer: httpx2.Response) -> AsyncIterator[Event]:
+async def _events(answer: httpx2.Response) -> AsyncIterator[ServerEvent]:
     """Server-sent events; what is no event of the API is left out."""
     lines = SseLines()
     async for data in answer.aiter_bytes():
         for line in lines.feed(data):
-            with contextlib.suppress(msgspec.DecodeError):  # [DONE]
-                event = msgspec.json.decode(line)
-                if isinstance(event, dict) and "type" in event:
-                    yield event
+            event = decode_event(line)
+            if event is not None:  # [DONE]
+                yield event
 
 
-def _refusal(url: str, answer: httpx2.Response) -> ClientError:
-    try:
-        error = msgspec.json.decode(answer.content)["error"]
-        return ClientError(str(error["message"]), error.get("code"), error.get("param"))
-    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
-        pass
-    if answer.status_code == 404:
+async def _beginning(answer: httpx2.Response) -> bytes:
+    """Of an answer that is short, unless somebody means ill, as much as such answers have."""
+    body = b""
+    async for data in answer.aiter_bytes():
+        body += data
+        if len(body) > _REFUSAL:
+            break
+    return body
+
+
+class _Refused(Struct):
+    error: Failure
+
+
+def _refusal(url: str, status: int, said: bytes) -> ClientError:
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        refused = msgspec.json.decode(said, type=_Refused)
+        if refused.error.message:
+            return refused.error.told()
+    if status == 404:
         return ClientError(
             f"There is no Responses API at {url}; its address usually ends in /v1.", "not_found"
         )
-    return ClientError(f"The server at {url} refused with status {answer.status_code}.")
+    return ClientError(f"The server at {url} refused with status {status}.")
 
 
 def http_wire(url: str, base: str, key: str | None) -> HttpWire:

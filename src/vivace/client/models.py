@@ -8,11 +8,9 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
-from vivace.addresses import is_loopback
+from vivace.client.get import Unanswered, get
 
 __all__ = ["served_models"]
-
-_PATIENCE_S = 3.0
 
 
 class _Row(Struct):
@@ -25,17 +23,9 @@ class _Listing(Struct):
 
 async def served_models(url: str, key: str | None = None) -> list[str]:
     """Their names, the default one first; empty where the server does not tell."""
-    headers = {"authorization": f"Bearer {key}"} if key else {}
     path = urlsplit(url).path.rstrip("/") or "/v1"
     try:
-        async with httpx2.AsyncClient(
-            timeout=_PATIENCE_S,
-            trust_env=not is_loopback(urlsplit(url).hostname or ""),
-            verify=url.startswith("https"),  # reading the certificates takes longer than asking
-        ) as http:
-            answer = await http.get(
-                httpx2.URL(url).copy_with(path=f"{path}/models"), headers=headers
-            )
-        return [row.id for row in msgspec.json.decode(answer.content, type=_Listing).data]
-    except (httpx2.RequestError, httpx2.InvalidURL, msgspec.MsgspecError, ValueError):
+        answer = await get(httpx2.URL(url).copy_with(path=f"{path}/models"), key)
+        return [row.id for row in msgspec.json.decode(answer.body, type=_Listing).data]
+    except (Unanswered, httpx2.InvalidURL, msgspec.MsgspecError, ValueError, RecursionError):
         return []

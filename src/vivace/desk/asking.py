@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from vivace.client.connection import ClientError, Connection, Figures
+from vivace.client.events import Response
 from vivace.desk.dialogue import Dialogue
 from vivace.desk.events import Answered, Asked, Ended, Redirected, Speed, Withdrawn
 from vivace.desk.person import Person
@@ -145,11 +146,11 @@ class Asker:
         if stopped:
             self._chain = _Chain()
             return None
-        response = self.connection.response or {}
-        outcome = reader.finish(cut_off=_cut_off(response))
-        self._remember(reader.plan, outcome, str(response.get("id", "")))
+        response = self.connection.response
+        outcome = reader.finish(cut_off=response is not None and response.cut_off)
+        self._remember(reader.plan, outcome, response.id if response else "")
         figures = self.connection.figures
-        name = str(response.get("model") or model)
+        name = (response.model if response else None) or model
         seconds = time.perf_counter() - figures.started
         self.person.tell(Ended(outcome.hunks, name, seconds, _speed(figures)))
         return Made(
@@ -236,15 +237,11 @@ class _Reader:
         return msgspec.structs.replace(outcome, problems=(said, *outcome.problems))
 
 
-def _cut_off(response: dict[str, Any]) -> bool:
-    return (response.get("incomplete_details") or {}).get("reason") == "max_output_tokens"
-
-
-def _tier(response: dict[str, Any]) -> str | None:
-    routed = (response.get("routing") or {}).get("tier")
-    return routed or next(
-        (each for each in ("fast", "deep") if each == response.get("model")), None
-    )
+def _tier(response: Response | None) -> str | None:
+    if response is None:
+        return None
+    named = response.model if response.model in ("fast", "deep") else None
+    return response.tier or named
 
 
 def _speed(figures: Figures) -> Speed:

@@ -58,7 +58,7 @@ class Dialogue:
         response = self._connection.response
         if said is None or response is None or self.stopped:
             return None
-        return {**asked, "input": said, "previous_response_id": response["id"]}
+        return {**asked, "input": said, "previous_response_id": response.id}
 
     def _show(self, text: str) -> None:
         if self._connection.redirects < self._left_behind:

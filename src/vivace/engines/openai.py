@@ -27,7 +27,7 @@ from vivace.errors import EngineDied
 from vivace.models import Fim
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
-from vivace.protocol.sse import SseLines
+from vivace.protocol.sse import EndlessLine, SseLines
 
 __all__ = ["OpenAIEngine"]
 
@@ -108,7 +108,7 @@ class OpenAIEngine:
                 raise EngineDied(f"{self.name} broke off in the middle of its answer.")
             for delta in reader.finish():
                 yield delta
-        except httpx2.RequestError as error:
+        except (httpx2.RequestError, EndlessLine) as error:
             raise EngineDied(
                 f"{self.name} cannot be reached or broke off: {type(error).__name__}."
             ) from error
@@ -239,6 +239,6 @@ async def _refusal(name: str, response: httpx2.Response) -> str:
     try:
         said = msgspec.json.decode(body)["error"]
         said = said.get("message", said) if isinstance(said, dict) else said
-    except (msgspec.MsgspecError, KeyError, TypeError):
+    except (msgspec.MsgspecError, KeyError, TypeError, RecursionError):
         said = body.decode(errors="replace")
     return f"{name} refused the request with {response.status_code}: {str(said)[:300]}"

@@ -147,7 +147,7 @@ _TOOLS: tuple[tuple[frozenset[str], Callable[[_Read], str]], ...] = (
 def _toml(text: str | None) -> dict[str, Any]:
     try:
         return tomllib.loads(text or "")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return {}
 
 

@@ -124,7 +124,7 @@ class Plain:
                 self.tokens.add(text)
                 self.answer += text
             self.tokens.told = connection.figures.tokens
-            self.status = (connection.response or {}).get("status", "")
+            self.status = _status(connection)
         finally:
             self.watch.stop()
 
@@ -227,7 +227,7 @@ class Edit:
         finally:
             typing.cancel()
         if self._follow_up is not None:
-            goes_on = {"previous_response_id": (connection.response or {}).get("id")}
+            goes_on = {"previous_response_id": connection.response and connection.response.id}
             await self._listen(connection, self._body() | {"input": self._follow_up} | goes_on)
 
     async def _redirect(self, connection: Connection) -> None:
@@ -275,7 +275,7 @@ class Edit:
         """The edit, which replaces what was shown of it on the way."""
         self.tokens.told = connection.figures.tokens
         outcome = self._attempt.finish()
-        if (connection.response or {}).get("status") != "completed":
+        if _status(connection) != "completed":
             why = "The answer was cut off."
             outcome = replace(outcome, problems=(Finding("cut_off", why, why), *outcome.problems))
         self._show(outcome.hunks)
@@ -290,6 +290,10 @@ class Edit:
         made = self.plan
         room = min(_SHORT, _SHORT // 2 + len(made.prediction) // 2)
         return _body(self.model, made.items, made.prediction, room)
+
+
+def _status(connection: Connection) -> str:
+    return (connection.response.status or "") if connection.response else ""
 
 
 def _body(model: str, items: Sequence[Message], prediction: str, room: int) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""What a server says, as far as a client needs it. It may be anybody's: every field is checked.
+
+Only what is read here is here; the rest of an event is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from vivace.client.errors import ClientError
+
+__all__ = ["Failure", "Response", "ServerEvent", "Steered", "decode_event"]
+
+_LONGEST_MESSAGE = 2000
+
+
+class Failure(Struct):
+    message: str = ""
+    code: str | int | None = None
+    param: str | None = None
+
+    def told(self) -> ClientError:
+        words = self.message or "The server gave no reason."
+        shown = f"{words[:_LONGEST_MESSAGE]}..." if len(words) > _LONGEST_MESSAGE else words
+        return ClientError(shown, None if self.code is None else str(self.code), self.param)
+
+
+class _Usage(Struct):
+    output_tokens: int = 0
+
+
+class _Incomplete(Struct):
+    reason: str | None = None
+
+
+class Response(Struct):
+    id: str
+    status: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+    error: Failure | None = None
+    incomplete_details: _Incomplete | None = None
+    routing: Any = None
+    """A gateway's own word; elsewhere it may be anything."""
+
+    @property
+    def output_tokens(self) -> int:
+        return self.usage.output_tokens if self.usage else 0
+
+    @property
+    def tier(self) -> str | None:
+        """Where the gateway sent it."""
+        tier = self.routing.get("tier") if isinstance(self.routing, dict) else None
+        return tier if isinstance(tier, str) else None
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether it was ended for its length."""
+        details = self.incomplete_details
+        return details is not None and details.reason == "max_output_tokens"
+
+
+class Steered(Struct):
+    """What became of words said in the middle of an answer."""
+
+    id: str | None = None
+    input: Any = None
+
+
+class ServerEvent(Struct, kw_only=True):
+    type: str
+    delta: Any = None
+    response: Response | None = None
+    steer: Steered = msgspec.field(default_factory=Steered)
+    error: Failure | None = None
+    message: Any = None
+    code: Any = None
+    param: Any = None
+
+    @property
+    def text(self) -> str:
+        """What it adds to the answer."""
+        spoken = self.type == "response.output_text.delta" and isinstance(self.delta, str)
+        return self.delta if spoken else ""
+
+    @property
+    def failure(self) -> Failure:
+        """Of an ``error``, which has it inside or is it."""
+        if self.error is not None:
+            return self.error
+        given = {"message": self.message, "code": self.code, "param": self.param}
+        try:
+            return msgspec.convert({name: x for name, x in given.items() if x is not None}, Failure)
+        except msgspec.ValidationError:
+            return Failure()
+
+
+_DECODER = msgspec.json.Decoder(ServerEvent)
+
+
+def decode_event(data: str | bytes) -> ServerEvent | None:
+    """None for what is no event of the Responses API."""
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
