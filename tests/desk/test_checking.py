@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import psutil
@@ -22,12 +23,17 @@ def test_the_end_of_what_it_says_is_kept_and_all_of_it_is_shown(tmp_path: Path) 
     assert b"".join(shown).startswith(str(tmp_path).encode())
 
 
-def test_a_cancelled_check_takes_its_children_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("early", [True, False], ids=["half started", "running"])
+def test_a_cancelled_check_takes_its_children_with_it(tmp_path: Path, early: bool) -> None:
     async def cancelled() -> None:
         command = "sleep 3600 & echo $! > child; wait"
         task = asyncio.create_task(run_check(command, tmp_path, lambda _: None))
         while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
-            await asyncio.sleep(0.01)
+            if early:
+                time.sleep(0.01)  # the loop does not hear yet that it has started
+                await asyncio.sleep(0)
+            else:
+                await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

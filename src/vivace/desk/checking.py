@@ -34,23 +34,28 @@ async def run_check(
     environment: Mapping[str, str] | None = None,
 ) -> Checked:
     """Run it in a shell; what it says is shown as it comes. Cancelled, it and its children end."""
-    process = await asyncio.create_subprocess_shell(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
+    # Not to be cancelled half started: it runs already, and nobody would know its children.
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_shell(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
     )
-    assert process.stdout is not None
     tail = b""
     try:
+        process = await asyncio.shield(starting)
+        assert process.stdout is not None
         while piece := await process.stdout.read(65536):
             show(piece)
             tail = (tail + piece)[-_TAIL:]
         status = await process.wait()
     except BaseException:
+        process = await starting
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
