@@ -25,7 +25,7 @@ from chaos.history import Called, Calm, Entry, Joined, Saw, Sent, Started, save
 from chaos.invariants import Violation, check
 from chaos.workload import LIMITS, World, misbehave
 
-__all__ = ["Broken", "Outcome", "excerpt", "figures", "play"]
+__all__ = ["Broken", "Outcome", "calm", "excerpt", "figures", "play"]
 
 _QUIET = frozenset({"vivace_turns_running", "vivace_queue_length", "vivace_engine_running"})
 _PATIENCE = 20.0
@@ -106,15 +106,15 @@ async def _round(
             )
         )
         headers = keys[next(iter(keys))]
-        history.append(Calm(time.monotonic(), await _calm(url, headers, talkers)))
+        history.append(Calm(time.monotonic(), await calm(url, headers, talkers)))
         await _look_again(history, callers)
     return history
 
 
-async def _calm(
-    url: str, headers: Mapping[str, str], talkers: Sequence[Talker]
+async def calm(
+    url: str, headers: Mapping[str, str], talkers: Sequence[Talker] = ()
 ) -> dict[str, float]:
-    """Wait until nothing is under way, for as long as that may take."""
+    """Wait until nothing is under way, for as long as that may take; what the figures say then."""
     until = time.monotonic() + _PATIENCE
     async with httpx.AsyncClient(base_url=url, headers=headers) as http:
         while True:
@@ -130,7 +130,7 @@ async def figures(http: httpx.AsyncClient, names: frozenset[str]) -> dict[str, f
     """These of the gateway's metrics, each over all its labels."""
     text = (await http.get("/metrics")).text
     return {
-        family.name: sum(sample.value for sample in family.samples)
+        family.name: sum(s.value for s in family.samples if not s.name.endswith("_created"))
         for family in text_string_to_metric_families(text)
         if family.name in names
     }

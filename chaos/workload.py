@@ -152,7 +152,9 @@ class _Session:
         if luck() < 0.1:
             body["max_output_tokens"] = self._dice.randint(1, 40)
         if luck() < 0.05:
-            body["model"] = self._dice.choice(["unknown-model", NARROW, NARROW])
+            body["model"] = self._dice.choice([f"unknown-{words}", NARROW, NARROW])
+        if luck() < 0.1:
+            body["prompt_cache_key"] = words
         if luck() < 0.05:
             body["input"] = [
                 {"type": "function_call_output", "call_id": "call_unknown", "output": words},

@@ -28,6 +28,7 @@ def test_what_a_client_takes_is_seen_and_seen_to_be_given_back(serve: Serving) -
             assert socket.turn("hi")["type"] == "response.completed"
         assert server.open_files >= before + 4  # the one that asked /readyz may be gone
         assert server.metric("vivace_websocket_connections") == 5
+        assert server.metric("vivace_asyncio_tasks") > 5
         assert server.resident > 10_000_000
     eventually(lambda: server.open_files <= before)
     with server.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") as plug:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -104,4 +105,13 @@ class _Tasks(Collector):
         for name, watched in self._supervisor.watched.items():
             up.add_metric([name], watched.up)
             restarts.add_metric([name], watched.restarts)
-        return up, restarts
+        alive = GaugeMetricFamily("vivace_asyncio_tasks", "Alive, of every kind.", _alive())
+        return up, restarts, alive
+
+
+def _alive() -> int:
+    """A number that only ever grows is a leak."""
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:  # nothing runs yet: a collector is asked once when it is made known
+        return 0
