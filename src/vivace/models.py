@@ -46,7 +46,20 @@ EditFormat = Literal["region", "search_replace"]
 ``search_replace``: the model names the old lines and gives the new ones, anywhere in the file.
 Small models fail at the second, so this is our judgement by size, not a fact of the card."""
 
-ToolForm = Literal["hermes", "qwen3_coder", "mistral", "openai", "glm45", "deepseek_v31", "kimi_k2"]
+ToolForm = Literal[
+    "deepseek_v31",
+    "deepseek_v4",
+    "glm45",
+    "glm47",
+    "granite4",
+    "hermes",
+    "kimi_k2",
+    "kimi_k3",
+    "minimax_m2",
+    "mistral",
+    "openai",
+    "qwen3_coder",
+]
 """How the chat template writes a tool call, under the name vLLM gives to its parser.
 ``hermes``: JSON in ``<tool_call>``; ``qwen3_coder``: XML-like parameters; ``openai``: harmony."""
 
@@ -62,6 +75,8 @@ class Fim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prefix: str
     suffix: str
     middle: str
+    suffix_first: bool = False
+    """Suffix, prefix, middle: what was typed comes last, so that the rest stays in the cache."""
     pad: str | None = None
     repo: str | None = None
     file_sep: str | None = None
@@ -84,11 +99,14 @@ class Kv(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key_dim: Count
     value_dim: Annotated[int, Meta(ge=0)]
     window: Count | None = None
+    every: Count = 1
+    """How many tokens share an entry, where attention compresses them."""
 
     def size(self, context: int) -> int:
         """Bytes of one sequence of ``context`` tokens, in 16-bit keys and values."""
         tokens = context if self.window is None else min(context, self.window)
-        return self.layers * self.kv_heads * (self.key_dim + self.value_dim) * 2 * tokens
+        entries = -(-tokens // self.every)
+        return self.layers * self.kv_heads * (self.key_dim + self.value_dim) * 2 * entries
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,6 +128,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fim: Fim | None = None
     tool_form: ToolForm | None = None
     commercial: bool = True
+    completion_only: bool = False
+    """A base model: it fills gaps, and was never taught to answer."""
     test_only: bool = False
     note: str = ""
     unverified: str = ""

@@ -305,6 +305,13 @@ def test_what_does_not_fit_is_never_answered_with_a_larger_model(free: int) -> N
         assert suggested.weights.size < model.weights.size, str(caught.value)
 
 
+def test_a_model_that_only_completes_is_said_to_and_never_suggested() -> None:
+    assert "was not taught to answer" in choose("mellum2-12b-a2.5b", machine(32)).why
+    here = machine(32, free=9)  # it would fit, and is the largest that does
+    with pytest.raises(ConfigError, match=r"Try --model qwen2\.5-coder-7b"):
+        check_memory(choose("qwen2.5-coder-14b", here), here, 8192, 1)
+
+
 def test_when_nothing_fits_memory_is_to_be_freed() -> None:
     here = machine(16, free=0.1)
     with pytest.raises(ConfigError, match="Close other programs"):

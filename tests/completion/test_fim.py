@@ -53,6 +53,13 @@ def test_a_model_without_markers_is_told_of_no_files() -> None:
     assert fim.render(gap, PLAIN) == "<P>x<S>y<M>"
 
 
+def test_what_was_typed_comes_last_where_the_suffix_goes_first() -> None:
+    marks = Fim(prefix="<P>", suffix="<S>", middle="<M>", suffix_first=True, file_sep="<F>")
+    gap = Fill(prefix="x", suffix="y", path="a.py", files=(OtherFile("b.py", "B"),))
+    assert fim.render(gap, marks) == "<F>b.py\nB\n<F>a.py\n<S>y<P>x<M>"
+    assert fim.render(Fill(prefix="x"), marks) == "<S><P>x<M>"
+
+
 @pytest.mark.parametrize(
     "half", [Fim(prefix="<P>", suffix="<S>", middle="<M>", repo="<R>"), PLAIN], ids=["repo", "none"]
 )

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from itertools import count, pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from unittest import mock
 
 import jsonschema_rs
@@ -30,6 +30,7 @@ from vivace.engines.token_chain import Prompt
 from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm import WRITTEN_FOR, VllmEngine
 from vivace.errors import ConfigError, EngineDied, EngineError
+from vivace.models import ToolForm
 from vivace.protocol.items import (
     AdditionalTools,
     CustomTool,
@@ -230,6 +231,13 @@ PATCH = CustomTool("apply_patch", "Patches.")
 def called(deltas: list[Delta]) -> tuple[CallOpened, str]:
     [opened] = [delta for delta in deltas if isinstance(delta, CallOpened)]
     return opened, "".join(delta.text for delta in deltas if isinstance(delta, CallText))
+
+
+@needs_vllm
+def test_every_tool_form_of_the_table_is_a_parser_of_this_vllm() -> None:
+    from vllm.tool_parsers import ToolParserManager
+
+    assert set(get_args(ToolForm)) <= set(ToolParserManager.list_registered())
 
 
 @needs_vllm

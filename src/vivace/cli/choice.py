@@ -75,6 +75,8 @@ def choose(asked: str | None, machine: Machine, engine: EngineName = "llama.cpp"
     known = models.find(asked)
     if known is not None:
         why = "you asked for it"
+        if known.completion_only:
+            why += "; it completes code and was not taught to answer"
         return _served(known, why, machine) if engine == "vLLM" else _from_table(known, why)
     if asked.count("/") == 1:
         if engine == "vLLM":
@@ -102,6 +104,7 @@ def _largest_served(advised: Model, machine: Machine) -> Model:
         for model in models.MODELS
         if model.fim is not None
         and not model.test_only
+        and not model.completion_only
         and model.commercial
         and model.parameters <= advised.parameters
         and models.memory_needed(model, models.FAST_CONTEXT, model.served) <= room
@@ -186,15 +189,23 @@ def check_memory(choice: Choice, machine: Machine, context: int, slots: int) -> 
     needed = models.memory_needed(choice.model, context * slots, weights)
     if needed <= machine.available:
         return
-    smaller = [
-        model.name
-        for model in models.MODELS
-        if model.gguf is not None
-        and not model.test_only
-        and models.memory_needed(model, context * slots) <= machine.available
-    ]
-    advice = f"Try --model {smaller[-1]}" if smaller else "Close other programs"
+    advised = _largest_below(choice.model, context * slots, machine)
+    advice = f"Try --model {advised.name}" if advised else "Close other programs"
     raise ConfigError(
         f"{choice.name} with {slots} x {context} tokens of context needs {needed / _GIB:.1f} GiB, "
         f"and {machine.available / _GIB:.1f} GiB are free. {advice}, or a smaller --context."
     )
+
+
+def _largest_below(model: Model, context: int, machine: Machine) -> Model | None:
+    """A long context may cost another model less; that does not make it the smaller choice."""
+    fitting = [
+        other
+        for other in models.MODELS
+        if other.gguf is not None
+        and other.weights.size < model.weights.size
+        and other.commercial
+        and not (other.test_only or other.completion_only)
+        and models.memory_needed(other, context) <= machine.available
+    ]
+    return max(fitting, key=lambda other: other.weights.size, default=None)

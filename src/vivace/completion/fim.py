@@ -11,11 +11,14 @@ __all__ = ["render", "stops"]
 def render(fill: Fill, fim: Fim) -> str:
     """The prompt. Other files of the repository come first, each behind its marker."""
     parts: list[str] = []
-    if fim.repo and fim.file_sep and (fill.files or fill.path):
-        parts.append(f"{fim.repo}{fill.repo or 'repository'}\n")
+    if fim.file_sep and (fill.files or fill.path):
+        if fim.repo:
+            parts.append(f"{fim.repo}{fill.repo or 'repository'}\n")
         parts += [f"{fim.file_sep}{file.path}\n{file.text}\n" for file in fill.files]
         parts.append(f"{fim.file_sep}{fill.path or 'file'}\n")
-    parts += [fim.prefix, fill.prefix, fim.suffix, fill.suffix or "", fim.middle]
+    before, after = fim.prefix + fill.prefix, fim.suffix + (fill.suffix or "")
+    parts += [after, before] if fim.suffix_first else [before, after]
+    parts.append(fim.middle)
     return "".join(parts)
 
 
