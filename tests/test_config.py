@@ -119,6 +119,11 @@ def test_a_wrong_value_is_answered_with_its_place(path: Path, content: str, plac
     assert f"{path}: {place}: " in complaint(path, content)
 
 
+@pytest.mark.parametrize("setting", ["body_megabytes = 300", "memory_megabytes = 15"])
+def test_a_body_larger_than_the_memory_for_it_is_refused(path: Path, setting: str) -> None:
+    assert "could never be taken" in complaint(path, f"{SMALL}[limits]\n{setting}\n")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

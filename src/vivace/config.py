@@ -79,6 +79,12 @@ class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """On one connection; more wait."""
     turns_waiting: Positive = 256
     lanes: Positive = 32
+    memory_megabytes: Positive = 1024
+    """For what clients send and what is remembered of it: requests that wait or run, conversations
+    that can be continued at once, events of background responses. What can be read or sent again is
+    forgotten first; when that is not enough, new requests are refused."""
+    memory_megabytes_per_key: Positive = 256
+    """The same for each key, so that one alone cannot take it all."""
     slow_reader_seconds: Seconds = 30
     """A client that takes nothing for this long is closed, whatever it is sent."""
     drain_seconds: Seconds = 30
@@ -289,6 +295,7 @@ def check(raw: dict[str, Any], path: Path) -> Config:
     _check_keys(config, path)
     _check_tiers(config, path)
     _check_remote(config, path)
+    _check_memory(config, path)
     _check_proxies(config, path)
     made = path.resolve().with_name("keys.json").exists()
     check_reach(config, keys=bool(config.keys) or made, where=f"{path}: ")
@@ -377,6 +384,17 @@ def _check_proxies(config: Config, path: Path) -> None:
                 f"{path}: server.trusted_proxies: {error}. Write networks like '10.1.0.0/16', or "
                 "single addresses."
             ) from None
+
+
+def _check_memory(config: Config, path: Path) -> None:
+    limits = config.limits
+    share = min(limits.memory_megabytes_per_key, limits.memory_megabytes)
+    if limits.body_megabytes > share:
+        raise ConfigError(
+            f"{path}: limits.body_megabytes is {limits.body_megabytes}, and a key may take {share} "
+            "MB of memory (limits.memory_megabytes_per_key, limits.memory_megabytes): such a "
+            "request could never be taken. Make the one smaller or the others larger."
+        )
 
 
 def _check_remote(config: Config, path: Path) -> None:

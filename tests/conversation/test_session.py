@@ -315,6 +315,14 @@ def test_closing_stops_what_runs_and_drops_what_waits() -> None:
     assert one.idle
 
 
+def test_a_lane_that_lets_go_has_to_look_for_its_newest_response_again() -> None:
+    one = session()
+    over = ended(one)
+    one.let_go(None)
+    (fetch,) = one.receive(create(after=over.id))
+    assert isinstance(fetch, Fetch)
+
+
 def test_closing_leaves_alone_what_runs_in_the_background() -> None:
     one = session()
     lasting = started(one.receive(create(background=True)))

@@ -397,6 +397,19 @@ def test_after_the_client_has_left_nothing_follows() -> None:
     assert one.idle
 
 
+def test_a_lane_does_not_let_go_of_what_a_steer_waits_with() -> None:
+    one = session()
+    ticket = begun(one)
+    one.settle(ticket, link(ticket, CALL))
+    one.receive(steer(ticket))
+    one.let_go(None)
+    (started,) = one.receive(
+        create(FunctionCallOutput(call_id=CALL.call_id, output="x"), after=ticket.id)
+    )
+    assert isinstance(started, Start)
+    assert len(started.ticket.carried) == 1
+
+
 def test_a_background_turn_can_be_steered_when_its_client_has_left() -> None:
     one = session()
     ticket = begun(one, background=True)

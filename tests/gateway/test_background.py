@@ -185,8 +185,8 @@ def test_an_earlier_process_that_died_leaves_a_failed_response(
         turn = await archive._store.load(made["id"], "local")
         assert turn is not None
         await archive._store.save(replace(turn, response=encode(made)))
-        archive._links.clear()
-        archive._records.clear()
+        archive._links.clear("local")
+        archive._recorded.clear("local")
 
     gateway.run(forget())
     answer = http.get(path).json()

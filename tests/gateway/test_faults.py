@@ -30,7 +30,7 @@ def corrupt(gateway: RunningGateway, response_id: str, **columns: bytes) -> None
         await archive._store.save(replace(turn, **columns))
 
     gateway.run(write())
-    archive._links.clear()
+    archive._links.clear("local")
 
 
 UNREADABLE = [
@@ -99,7 +99,7 @@ def test_a_fault_anywhere_is_said_and_gives_back_its_place(
     runner = gateway.gateway.runner
     with gateway.http as http, Socket(gateway.url) as socket:
         parent = http.post(RESPONSES, json={"input": "x"}).json()["id"]
-        gateway.gateway.archive._links.clear()
+        gateway.gateway.archive._links.clear("local")
         with monkeypatch.context() as broken:
             *path, name = part.split(".")
             broken.setattr(reduce(getattr, path, runner), name, fault)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from vivace.gateway.records import Record
 from vivace.protocol.codec import framed
 from vivace.protocol.events import OutputTextDelta
+from vivace.scheduling.memory import Memory
 
 sizes = st.lists(st.sampled_from([0, 10, 3_000, 20_000, 100_000]), min_size=1, max_size=40)
 
@@ -33,7 +34,7 @@ def test_what_is_read_after_any_event_is_all_that_came_later(sizes: list[int], a
     events = [delta(number, size) for number, size in enumerate(sizes)]
 
     async def read() -> None:
-        record = Record("local")
+        record = Record(Memory(10**9, 10**9).note("local", "records", 0))
         following = asyncio.create_task(rest_of(record, after))
         for event in events:
             record.add(event)
@@ -48,7 +49,7 @@ def test_what_is_read_after_any_event_is_all_that_came_later(sizes: list[int], a
 
 
 def test_an_event_that_is_sent_again_is_on_record_once() -> None:
-    record = Record("local")
+    record = Record(Memory(10**9, 10**9).note("local", "records", 0))
     for number in (0, 1, 1, 0, 2):
         record.add(delta(number))
     record.end()

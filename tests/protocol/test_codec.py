@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ from vivace.protocol.codec import (
     encode,
     error_frame,
     error_payload,
+    footprint,
 )
 from vivace.protocol.items import (
     AdditionalTools,
@@ -278,6 +280,36 @@ def test_a_steer_can_be_handed_back_however_deep_it_is() -> None:
     with pytest.raises(InvalidRequest):
         decode_steer_input(steer.input)
     assert encode(steer)
+
+
+_SWELLING = ["[],", "{},", '{"a":1},', "1.5,", '"ab",', "123456,", '{"a":{"b":1}},', '"é€😀",']
+
+
+@pytest.mark.parametrize("small", _SWELLING)
+def test_the_memory_of_what_is_read_is_told_before_and_not_too_low(small: str) -> None:
+    part = f'{{"type":"output_text","text":"x","annotations":[{small * 3000}1]}}'
+    text = f'{{"prediction":{{"content":[{part}]}}}}'
+    told = footprint(text)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        read = decode_create(text)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read.body.prediction is not None
+    assert 0.1 * told < after - before < told
+
+
+def test_what_was_read_does_not_hold_on_to_the_message() -> None:
+    sent = json.dumps({**WHOLE, "prompt": None, "instructions": None, "text": None}) + " " * 10**6
+    tracemalloc.start()
+    try:
+        read = decode_create(sent.encode())
+        assert tracemalloc.get_traced_memory()[0] < 10**5
+    finally:
+        tracemalloc.stop()
+    assert read.items
 
 
 @pytest.mark.parametrize(

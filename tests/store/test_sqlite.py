@@ -97,6 +97,10 @@ def test_a_chain_is_told_from_its_beginning(opened: Open, tmp_path: Path) -> Non
             await store.save(each)
         assert await store.chain("49", "me") == turns
         assert await store.chain("10", "me") == turns[:11]
+        sizes = [len(each.input) + len(each.response) for each in turns]
+        assert await store.weight("49", "me") == sum(sizes)
+        assert await store.weight("10", "me") == sum(sizes[:11])
+        assert await store.weight("49", "you") == 0
 
     using(opened(tmp_path), check)
 

@@ -33,6 +33,8 @@ class Link(Struct, frozen=True):
     engine has counted it: what was dropped before it saw the rest counts too. 0 if none has."""
     whole: bool = True
     """Whether it came to its own end: not failed, cut off or cancelled."""
+    held: object = None
+    """Its memory is counted by this, for as long as anything goes on from it."""
 
 
 def past_items(link: Link | None) -> list[Item]:

@@ -157,6 +157,11 @@ class Session:
     def idle(self) -> bool:
         return not self._in_flight and not self._waiting
 
+    @property
+    def alone(self) -> bool:
+        """Nobody will ask for more here: nothing can wait for the next request."""
+        return self._once or self._closed
+
     # -- what the client says ---------------------------------------------------------------------
 
     def receive(self, event: ClientEvent) -> list[Decision]:
@@ -246,7 +251,7 @@ class Session:
     ) -> list[Decision]:
         """It has ended; its steer can wait with it for the outputs of its calls."""
         calls = open_calls(latest)
-        if not calls or self._alone or lane.active is not None:
+        if not calls or self.alone or lane.active is not None:
             problem = "The response has ended; send this as the input of a new one."
             return [self._hand_back(event, name, "response_already_completed", problem)]
         steer = self._accept(event, name, lane.pending)
@@ -266,7 +271,8 @@ class Session:
             items = decode_steer_input(event.input)
         except RequestError as error:
             return self._hand_back(event, lane, "invalid_input", error.message)
-        return Accepted(self._new_id("steer"), event.previous_response_id, event.input, items)
+        steer_id, target = self._new_id("steer"), event.previous_response_id
+        return Accepted(steer_id, target, event.input, items, event.held)
 
     def _hand_back(
         self, steer: Steer | Accepted, lane: str | None, code: SteerCode, problem: str
@@ -324,7 +330,7 @@ class Session:
             successor.carried = steers
             self._waiting.insert(0, successor)  # it gets the slot that is just becoming free
             return []
-        if self._alone:
+        if self.alone:
             problem = "The response waits for the outputs of its calls; send this with them."
             code = "successor_creation_failed"
             return [self._hand_back(steer, ticket.lane, code, problem) for steer in steers]
@@ -339,6 +345,12 @@ class Session:
                 link = link.parent
             if link is not None:
                 lane.latest = None
+
+    def let_go(self, name: str | None) -> None:
+        """Memory is short: a lane forgets its newest response, unless a steer waits with it."""
+        lane = self._lanes[name]
+        if not lane.pending:
+            lane.latest = None
 
     def close(self) -> list[Decision]:
         """The connection is gone: end what runs but in the background, drop what waits."""
@@ -361,11 +373,6 @@ class Session:
         self._closed = True
         self._waiting.clear()
         return decisions
-
-    @property
-    def _alone(self) -> bool:
-        """Nobody will ask for more here: nothing can wait for the next request."""
-        return self._once or self._closed
 
     def _active(self) -> list[Ticket]:
         return [lane.active for lane in self._lanes.values() if lane.active is not None]

@@ -47,6 +47,8 @@ class Accepted(Struct, frozen=True):
     input: Raw
     """As it came, for handing it back."""
     items: tuple[Item, ...]
+    held: object = None
+    """Its memory is counted by this."""
 
 
 class Desk:

@@ -64,6 +64,7 @@ from vivace.gateway.wire_websocket import WebSocketConnection
 from vivace.keyring import Keyring
 from vivace.logs import on_loop_error
 from vivace.models import Fim
+from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
 from vivace.store.sqlite import SqliteStore
@@ -184,14 +185,17 @@ class Gateway:
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
         scheduler = Scheduler(self.catalogue.tiers, rooms)
         self.dispatch = Dispatch(scheduler, self.catalogue.by_name, self.metrics)
-        memory = config.store.path == ":memory:"
-        self.archive = Archive(
-            SqliteStore(
-                config.store.path if memory else base / config.store.path,
-                max_age=config.store.max_age_days * 86_400,
-                max_bytes=config.store.max_megabytes * _MEGABYTE,
-            )
+        self.memory = Memory(
+            limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
+        self.metrics.show_memory(self.memory)
+        in_memory = config.store.path == ":memory:"
+        store = SqliteStore(
+            config.store.path if in_memory else base / config.store.path,
+            max_age=config.store.max_age_days * 86_400,
+            max_bytes=config.store.max_megabytes * _MEGABYTE,
+        )
+        self.archive = Archive(store, self.memory)
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
         self.runner = Runner(
@@ -199,6 +203,7 @@ class Gateway:
             self.archive,
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
+            self.memory,
             self.keys.knows,
         )
         self.connections = Connections(limits, config.server.trusted_proxies, self.metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from vivace.conversation.chain import Link
 from vivace.errors import InvalidRequest, RequestError, ServerFault
 from vivace.gateway.records import Record
-from vivace.protocol.codec import encode
+from vivace.protocol.codec import encode, footprint
 from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
+from vivace.scheduling.memory import Held, Kind, Memory
 from vivace.store.base import Store, StoredTurn
 
 __all__ = ["Archive", "is_whole", "no_parent"]
@@ -35,8 +36,15 @@ _ended: msgspec.json.Decoder[_Ended] = msgspec.json.Decoder(_Ended)
 
 _fields: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
+_RECENT = 1000
+"""How many turns of an owner can be continued without reading the store, and how many background
+responses are kept with their events."""
 _LIVE = frozenset({"queued", "in_progress"})
 _STOPPED = "This server stopped while it was in progress; send the request again."
+
+
+def _size(data: bytes) -> int:
+    return footprint(data.decode(errors="replace"))
 
 
 def _read(decoder: msgspec.json.Decoder[T], data: bytes, response_id: str) -> T:
@@ -63,39 +71,82 @@ def no_parent(why: str) -> RequestError:
     return InvalidRequest(why, code="previous_response_not_found", param="previous_response_id")
 
 
+class _Recent(Generic[T]):
+    """The newest things of each owner. The oldest goes when there are too many of them, or when
+    memory is short."""
+
+    def __init__(self, memory: Memory, kind: Kind) -> None:
+        self._memory = memory
+        self._kind = kind
+        self._things: dict[str, OrderedDict[str, T]] = {}
+
+    def get(self, owner: str, name: str) -> T | None:
+        things = self._things.get(owner)
+        found = things.get(name) if things is not None else None
+        if found is not None:
+            self.put(owner, name, found)
+        return found
+
+    def put(self, owner: str, name: str, thing: T) -> None:
+        things = self._things.setdefault(owner, OrderedDict())
+        things[name] = thing
+        things.move_to_end(name)
+        self._memory.keep(owner, (self._kind, name), lambda: self.drop(owner, name))
+        if len(things) > _RECENT:
+            self.drop(owner, next(iter(things)))
+
+    def drop(self, owner: str, name: str) -> bool:
+        self._memory.forget(owner, (self._kind, name))
+        things = self._things.get(owner)
+        found = things.pop(name, None) if things is not None else None
+        if not things:
+            self._things.pop(owner, None)
+        return found is not None
+
+    def clear(self, owner: str) -> None:
+        for name in list(self._things.get(owner, ())):
+            self.drop(owner, name)
+
+
 class Archive:
-    def __init__(self, store: Store, recent: int = 10_000) -> None:
+    def __init__(self, store: Store, memory: Memory) -> None:
         self._store = store
-        self._links: OrderedDict[tuple[str, str], Link] = OrderedDict()
-        self._recent = recent
-        self._records: OrderedDict[str, Record] = OrderedDict()
+        self._memory = memory
+        self._links: _Recent[Link] = _Recent(memory, "links")
+        self._recording: dict[tuple[str, str], Record] = {}
+        self._recorded: _Recent[Record] = _Recent(memory, "records")
 
     # -- chains -----------------------------------------------------------------------------------
 
     async def link(self, response_id: str, owner: str) -> Link | None:
         """The stored turn as something to continue from."""
-        known = self._links.get((owner, response_id))
+        known = self._links.get(owner, response_id)
         if known is not None:
-            self._links.move_to_end((owner, response_id))
             return known
-        turns = await self._store.chain(response_id, owner)
+        link = await self._load(response_id, owner)
+        if link is not None:
+            self._links.put(owner, link.id, link)
+        return link
+
+    async def _load(self, response_id: str, owner: str) -> Link | None:
+        """Refused when there is no room for it: a conversation may be larger than any request."""
+        rows = self._memory.take(owner, "links", await self._store.weight(response_id, owner))
         link: Link | None = None
-        for turn in turns or ():
+        for turn in await self._store.chain(response_id, owner) or ():
+            held = self._memory.take(owner, "links", _size(turn.input) + _size(turn.response))
             said = _read(_items, turn.input, turn.id)
             ended = _read(_ended, turn.response, turn.id)
             if ended.status in _LIVE:
                 raise no_parent(f"Response '{turn.id}' has failed. {_STOPPED}")
-            link = Link(
-                turn.id,
-                link,
-                tuple(said),
-                tuple(ended.output),
-                turn.tokens,
-                is_whole(ended),
-            )
-        if link is not None:
-            self._remember(link, owner)
+            held.resize(_size(turn.input) + _size(encode(ended.output)))
+            whole = is_whole(ended)
+            link = Link(turn.id, link, tuple(said), tuple(ended.output), turn.tokens, whole, held)
+        del rows
         return link
+
+    def weigh(self, said: Sequence[Item], output: Sequence[Item], owner: str) -> Held:
+        """Count the memory of a turn that has ended and can be continued."""
+        return self._memory.note(owner, "links", _size(encode(said)) + _size(encode(output)))
 
     async def accept(
         self, response: Response, parent: Link | None, said: Sequence[Item], owner: str
@@ -105,12 +156,7 @@ class Archive:
 
     async def save(self, link: Link, response: Response, owner: str) -> None:
         await self._store.save(_stored(response, link.parent, link.input, link.tokens, owner))
-        self._remember(link, owner)
-
-    def _remember(self, link: Link, owner: str) -> None:
-        self._links[owner, link.id] = link
-        while len(self._links) > self._recent:
-            self._links.popitem(last=False)
+        self._links.put(owner, link.id, link)
 
     # -- single turns -----------------------------------------------------------------------------
 
@@ -125,13 +171,10 @@ class Archive:
 
     async def delete(self, response_id: str, owner: str) -> bool:
         """Whether there was such a turn; what is remembered of another owner's stays."""
-        recorded = self.record(response_id, owner) is not None
         stored = await self._store.delete(response_id, owner)
-        if recorded:
-            self._records.pop(response_id, None)
+        recorded = self._recorded.drop(owner, response_id)
         # Later turns of the chain hold the deleted one; they must not be continued from memory.
-        for key in [key for key in self._links if key[0] == owner]:
-            del self._links[key]
+        self._links.clear(owner)
         return stored or recorded
 
     @property
@@ -148,14 +191,18 @@ class Archive:
     # -- background -------------------------------------------------------------------------------
 
     def record(self, response_id: str, owner: str) -> Record | None:
-        record = self._records.get(response_id)
-        return record if record is not None and record.owner == owner else None
+        running = self._recording.get((owner, response_id))
+        return running or self._recorded.get(owner, response_id)
 
     def open_record(self, response_id: str, owner: str) -> Record:
-        record = self._records[response_id] = Record(owner)
-        while len(self._records) > self._recent:
-            self._records.popitem(last=False)
+        held = self._memory.note(owner, "records", 0)
+        record = self._recording[owner, response_id] = Record(held)
         return record
+
+    def end_record(self, response_id: str, owner: str) -> None:
+        record = self._recording.pop((owner, response_id))
+        record.end()
+        self._recorded.put(owner, response_id, record)
 
 
 def _stored(

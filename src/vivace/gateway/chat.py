@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
@@ -26,7 +28,7 @@ __all__ = ["ChatApi"]
 class ChatApi:
     def __init__(self, runner: Runner, max_body: int) -> None:
         self._runner = runner
-        self._max_body = max_body
+        self._read = partial(read_body, limit=max_body, memory=runner.memory)
 
     def routes(self) -> list[Route]:
         return [
@@ -35,7 +37,7 @@ class ChatApi:
         ]
 
     async def chat(self, request: Request) -> HttpResponse:
-        asked, create = decode_chat(await read_body(request, self._max_body))
+        asked, create = decode_chat(*await self._read(request))
         if asked.stream:
             chunks = ChatChunks(usage=asked.wants_usage)
             return EventStream(self._runner, request, create, chunks, asked.explain)
@@ -45,7 +47,7 @@ class ChatApi:
             raise asked.explain(error) from None
 
     async def complete(self, request: Request) -> HttpResponse:
-        asked, create = decode_completion(await read_body(request, self._max_body))
+        asked, create = decode_completion(*await self._read(request))
         if asked.stream:
             chunks = CompletionChunks(usage=asked.wants_usage)
             return EventStream(self._runner, request, create, chunks)

@@ -24,7 +24,7 @@ from vivace.errors import (
 from vivace.gateway.front import error_body, error_headers
 from vivace.gateway.records import Record
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import encode, framed
+from vivace.protocol.codec import as_text, encode, footprint, framed
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
@@ -34,6 +34,7 @@ from vivace.protocol.events import (
 )
 from vivace.protocol.requests import CreateResponse
 from vivace.protocol.sse import SSE_DONE
+from vivace.scheduling.memory import Held, Memory
 
 __all__ = [
     "Begun",
@@ -281,9 +282,10 @@ class Replay(HttpResponse):
 # -- reading and running -----------------------------------------------------------------------
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """The body, as long as it is not too long."""
+async def read_body(request: Request, limit: int, memory: Memory) -> tuple[str, Held]:
+    """The body, as long as it is not too long, and what the memory is counted by that it takes."""
     chunks: list[bytes] = []
+    held = memory.take(request.state.owner, "requests", 0)
     size = whole_number(request.headers.get("content-length"), 0, 10**12) or 0
     if size <= limit:
         size = 0
@@ -291,13 +293,16 @@ async def read_body(request: Request, limit: int) -> bytes:
             size += len(chunk)
             if size > limit:
                 break
+            held.grow(len(chunk))
             chunks.append(chunk)
     if size > limit:
         raise TooLarge(
             f"The request is larger than the {limit} bytes this server takes. Send "
             "less, or continue a response instead of sending its history."
         )
-    return b"".join(chunks)
+    text = as_text(b"".join(chunks))
+    held.grow(max(0, footprint(text) - held.size))
+    return text, held
 
 
 async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> Response:

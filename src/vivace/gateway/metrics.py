@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from vivace.scheduling.memory import Memory
 from vivace.supervisor import Supervisor
 
 __all__ = ["Metrics"]
@@ -87,6 +88,9 @@ class Metrics:
     def show_tasks(self, supervisor: Supervisor) -> None:
         self.registry.register(_Tasks(supervisor))
 
+    def show_memory(self, memory: Memory) -> None:
+        self.registry.register(_Memory(memory))
+
     def exposition(self) -> bytes:
         return generate_latest(self.registry)
 
@@ -115,3 +119,23 @@ def _alive() -> int:
         return len(asyncio.all_tasks())
     except RuntimeError:  # nothing runs yet: a collector is asked once when it is made known
         return 0
+
+
+class _Memory(Collector):
+    """Asks the ledger when somebody reads."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def collect(self) -> Iterable[Metric]:
+        held = GaugeMetricFamily(
+            "vivace_memory_bytes",
+            "What requests, turns that can be continued and background events take in memory.",
+            labels=["kind"],
+        )
+        for kind, size in self._memory.kinds().items():
+            held.add_metric([kind], size)
+        limit = GaugeMetricFamily(
+            "vivace_memory_limit_bytes", "How much they may take in all.", self._memory.limit
+        )
+        return held, limit

@@ -9,12 +9,14 @@ from bisect import bisect_right
 from vivace.gateway.meter import Outlet
 from vivace.protocol.codec import framed
 from vivace.protocol.events import Event, Response, ResponseEvent
+from vivace.scheduling.memory import Held
 
 __all__ = ["Record", "Recording"]
 
 _BLOCK = 16 * 1024
 """Bytes of events that are packed together: enough for a twentieth of their size to remain, and
 packed in less time than a token takes."""
+_OVERHEAD = 512
 _TOO_LARGE = 64 * 1024
 """What would take longer stays as it is."""
 
@@ -25,8 +27,9 @@ class Record:
     Events differ in a number and a word, so all but the newest are kept in packed blocks.
     """
 
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
+    def __init__(self, held: Held) -> None:
+        """``held`` counts its memory."""
+        self._held = held
         self.ended = False
         self.unstored: Response | None = None
         """How it ended, when that could not be stored."""
@@ -61,6 +64,7 @@ class Record:
         self._blocks.append(data if len(data) > _TOO_LARGE else zlib.compress(data, 1))
         self._newest.clear()
         self._newest_size = 0
+        self._held.resize(self._held.size + len(self._blocks[-1]) + _OVERHEAD)
 
     async def after(self, number: int) -> tuple[bytes, int]:
         """Some events later than ``number`` as they go over the wire, and the number of the last.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ _SWITCH = {"true": True, "1": True, "false": False, "0": False}
 class ResponsesApi:
     def __init__(self, runner: Runner, max_body: int) -> None:
         self._runner = runner
-        self._max_body = max_body
+        self._read = partial(read_body, limit=max_body, memory=runner.memory)
 
     def routes(self) -> list[Route]:
         def route(path: str, method: str, handler: Handler) -> Route:
@@ -56,7 +57,7 @@ class ResponsesApi:
         ]
 
     async def create(self, request: Request) -> HttpResponse:
-        create = decode_create(await read_body(request, self._max_body))
+        create = decode_create(*await self._read(request))
         if create.body.background:
             return await self._create_in_background(create, request)
         if create.body.stream:
@@ -78,7 +79,7 @@ class ResponsesApi:
         )
 
     async def compact(self, request: Request) -> HttpResponse:
-        asked = decode_compact(await read_body(request, self._max_body))
+        asked = decode_compact(*await self._read(request))
         body = CreateBody(
             model=asked.body.model,
             previous_response_id=asked.body.previous_response_id,
@@ -87,7 +88,8 @@ class ResponsesApi:
             store=False,
         )
         question = Message(role="user", content=compaction.REQUEST)
-        done = await run_turn(self._runner, CreateResponse(body, (*asked.items, question)), request)
+        create = CreateResponse(body, (*asked.items, question), held=asked.held)
+        done = await run_turn(self._runner, create, request)
         if done.status != "completed" or done.usage is None:
             raise InvalidRequest(
                 "The conversation could not be summarised: the model did not finish. Try again, "
@@ -129,7 +131,8 @@ class ResponsesApi:
         if record is None:
             raise NotFound(
                 f"No events are kept of response '{response_id}'. They are for responses created "
-                "with background=true, until the server restarts; retrieve it without stream.",
+                "with background=true, while memory lasts and until the server restarts; retrieve "
+                "it without stream.",
                 code="response_not_found",
             )
         start = -1 if after is None else whole_number(after, 0, 10**9)
@@ -145,7 +148,8 @@ class ResponsesApi:
     async def steer(self, request: Request) -> HttpResponse:
         """For clients without a socket; the events go to whoever reads the response."""
         response_id = request.path_params["id"]
-        event = decode_steer(await read_body(request, self._max_body), response_id)
+        body, held = await self._read(request)
+        event = decode_steer(body, response_id, held)
         told = await self._tell(event, response_id, request.state.owner)
         return json_response(
             msgspec.to_builtins(told.receipt) | {"successor_id": told.successor_id}

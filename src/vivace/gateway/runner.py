@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -57,6 +58,7 @@ from vivace.protocol.requests import (
     Interrupt,
     Steer,
 )
+from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Outcome, Waiting
 
 __all__ = ["Connection", "Runner", "Told"]
@@ -77,6 +79,7 @@ class Runner:
         archive: Archive,
         metrics: Metrics,
         limits: Limits,
+        memory: Memory,
         knows: Callable[[str], bool],
     ) -> None:
         """``knows``: whether an owner that came in may still speak."""
@@ -84,6 +87,7 @@ class Runner:
         self.archive = archive
         self.metrics = metrics
         self.limits = limits
+        self.memory = memory
         self.knows = knows
         self.draining = False
         self.background: set[asyncio.Task[None]] = set()
@@ -136,7 +140,7 @@ class Runner:
             self._calm.set()
         run.ended.set()
         if run.record is not None:
-            run.record.end()
+            self.archive.end_record(run.turn.id, run.owner)
         self.metrics.running.labels(run.model).dec()
 
     def revoke(self, owner: str) -> None:
@@ -233,6 +237,7 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, _Run] = {}
         self._early: dict[str, list[Stop]] = {}
+        self._remembering: set[str | None] = set()
         self.headers: dict[str, str] = {}
         """What is left of the client's limits, once a turn has been charged to them."""
 
@@ -271,6 +276,8 @@ class Connection:
     async def close(self) -> None:
         """The client is gone."""
         await self._act(self._session.close())
+        for lane in self._remembering:
+            self._runner.memory.forget(self.owner, (self, lane))
         await self.finished()
 
     def revoke(self) -> None:
@@ -399,6 +406,7 @@ class Connection:
         except Exception:  # the turn has its end, whatever became of its accounts
             log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
         decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
+        self._remember(ticket.lane)
         try:
             await run.outlet.send(last)
         except Exception as error:  # noqa: BLE001 - the client must hear of an end
@@ -494,7 +502,14 @@ class Connection:
                 run.record.unstored = unstored
         return last
 
+    def _remember(self, lane: str | None) -> None:
+        """The lane goes on from its newest turn, unless memory is short and others are newer."""
+        if not self._session.alone:
+            self._remembering.add(lane)
+            self._runner.memory.keep(self.owner, (self, lane), partial(self._session.let_go, lane))
+
     def _link(self, ticket: Ticket, turn: Turn, length: int) -> Link:
+        held = self._runner.archive.weigh(ticket.input, turn.response.output, self.owner)
         return Link(
             turn.id,
             ticket.parent,
@@ -502,6 +517,7 @@ class Connection:
             tuple(turn.response.output),
             length if turn.response.usage is not None else 0,
             is_whole(turn.response),
+            held,
         )
 
 

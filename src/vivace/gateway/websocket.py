@@ -9,12 +9,19 @@ from __future__ import annotations
 import asyncio
 import time
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from vivace.errors import InvalidRequest, RequestError, Unauthorized
 from vivace.gateway.connections import ABORT
-from vivace.gateway.runner import Runner
-from vivace.protocol.codec import decode_client_event, encode, error_frame, lane_of
+from vivace.gateway.runner import Connection, Runner
+from vivace.protocol.codec import (
+    as_text,
+    decode_client_event,
+    encode,
+    error_frame,
+    footprint,
+    lane_of,
+)
 from vivace.protocol.events import Event
 
 __all__ = ["WebSocketDoor"]
@@ -101,25 +108,34 @@ class WebSocketDoor:
         request_id = scope["state"]["request_id"]
         connection = self._runner.connect(socket.outlet, socket.owner, request_id, once=False)
         try:
-            while True:
-                message = await receive()
-                if message["type"] == "websocket.disconnect":
-                    return
-                data = message.get("text") or message.get("bytes") or b""
-                try:
-                    if time.monotonic() - socket.opened > self._max_seconds:
-                        raise _too_old(self._max_seconds)
-                    await connection.receive(decode_client_event(data))
-                except Unauthorized:
-                    await socket.close(_POLICY, _REVOKED)
-                    return
-                except RequestError as error:
-                    self._runner.metrics.refused.labels(error.code or "unknown").inc()
-                    frame = error_frame(error, lane_of(data), request_id)
-                    await socket.outlet.send([frame])
+            # What was heard is not held on to while the next is waited for.
+            while await self._hear(await receive(), connection, socket, request_id):
+                pass
         finally:
             socket.outlet.gone = True
             await connection.close()
+
+    async def _hear(
+        self, message: Message, connection: Connection, socket: _Socket, request_id: str
+    ) -> bool:
+        """Whether to listen on."""
+        if message["type"] == "websocket.disconnect":
+            return False
+        data = message.get("text") or message.get("bytes") or b""
+        try:
+            if time.monotonic() - socket.opened > self._max_seconds:
+                raise _too_old(self._max_seconds)
+            text = as_text(data)
+            held = self._runner.memory.take(socket.owner, "requests", footprint(text))
+            await connection.receive(decode_client_event(text, held))
+        except Unauthorized:
+            await socket.close(_POLICY, _REVOKED)
+            return False
+        except RequestError as error:
+            self._runner.metrics.refused.labels(error.code or "unknown").inc()
+            frame = error_frame(error, lane_of(data), request_id)
+            await socket.outlet.send([frame])
+        return True
 
     def revoke(self, owner: str) -> None:
         """Close the connections of an owner that may not speak any more; does not wait for it."""

@@ -246,7 +246,7 @@ _chat: msgspec.json.Decoder[ChatRequest] = msgspec.json.Decoder(ChatRequest)
 _completion: msgspec.json.Decoder[CompletionRequest] = msgspec.json.Decoder(CompletionRequest)
 
 
-def decode_chat(data: bytes) -> tuple[ChatRequest, CreateResponse]:
+def decode_chat(data: bytes | str, held: object = None) -> tuple[ChatRequest, CreateResponse]:
     request = decode(_chat, data)
     request.check()
     body = CreateBody(
@@ -266,10 +266,13 @@ def decode_chat(data: bytes) -> tuple[ChatRequest, CreateResponse]:
         store=False,
     )
     items = tuple(item for message in request.messages for item in _items(message))
-    return request, CreateResponse(body, items, _toolbox(request.tools), _choice(request))
+    toolbox, choice = _toolbox(request.tools), _choice(request)
+    return request, CreateResponse(body, items, toolbox, choice, held=held)
 
 
-def decode_completion(data: bytes) -> tuple[CompletionRequest, CreateResponse]:
+def decode_completion(
+    data: bytes | str, held: object = None
+) -> tuple[CompletionRequest, CreateResponse]:
     request = decode(_completion, data)
     request.check()
     prompt = request.prompt
@@ -295,7 +298,7 @@ def decode_completion(data: bytes) -> tuple[CompletionRequest, CreateResponse]:
         path=request.path,
         files=request.files,
     )
-    return request, CreateResponse(body, fill=fill)
+    return request, CreateResponse(body, fill=fill, held=held)
 
 
 def _items(message: _ChatMessage) -> Iterator[Item]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from vivace.errors import InvalidRequest, RequestError
 from vivace.protocol.events import ErrorFrame, ErrorPayload
@@ -47,6 +49,7 @@ from vivace.protocol.requests import (
     NamedTool,
     Steer,
     SteerBody,
+    SteerEvent,
     Toolbox,
     ToolChoice,
     ToolMode,
@@ -54,6 +57,7 @@ from vivace.protocol.requests import (
 from vivace.protocol.sse import sse
 
 __all__ = [
+    "as_text",
     "decode",
     "decode_client_event",
     "decode_compact",
@@ -64,7 +68,7 @@ __all__ = [
     "encode",
     "error_frame",
     "error_payload",
-    "finish_create",
+    "footprint",
     "framed",
     "lane_of",
     "refuse_logprobs",
@@ -72,6 +76,10 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_NULL = Raw(b"null")
+_VALUE = 128
+"""Bytes that a small value takes, with what holds it."""
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -88,13 +96,28 @@ def framed(event: Struct) -> bytes:
 _PATH = re.compile(r" - at `(?:key` in `)?\$\.?(?P<path>[^`]*)`$")
 
 
-def decode(decoder: msgspec.json.Decoder[T], data: bytes | str | Raw, where: str = "") -> T:
+def as_text(data: bytes | str) -> str:
+    """Raw parts are passed on unread, so the whole must be text before any of it is used."""
+    try:
+        return data if isinstance(data, str) else data.decode()
+    except UnicodeDecodeError:
+        raise InvalidRequest("The request is not valid UTF-8.", code="invalid_json") from None
+
+
+def footprint(text: str) -> int:
+    """About how many bytes of memory what is read from this JSON will take, and seldom more.
+
+    Told at a glance, before anything is read: the text in the width that Python gives it, and an
+    object for each value that there may be. ``[[],[],…`` is twenty times its length when read.
+    """
+    values = text.count(",") + text.count("[") + text.count("{")
+    return sys.getsizeof(text) + _VALUE * values
+
+
+def decode(decoder: msgspec.json.Decoder[T], data: str | bytes | Raw, where: str = "") -> T:
     """Decode, and speak of what is wrong as the client sees it: by the field's name."""
     try:
-        if isinstance(data, bytes):
-            # Raw parts are passed on unread, so the whole must be text before any of it is used.
-            data = data.decode()
-        return decoder.decode(data)
+        return decoder.decode(as_text(data) if isinstance(data, bytes) else data)
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error), where) from None
     except msgspec.DecodeError as error:
@@ -106,8 +129,6 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes | str | Raw, where: str
             "The request is nested too deeply; no request needs more than a few hundred levels.",
             code="invalid_json",
         ) from None
-    except UnicodeDecodeError:
-        raise InvalidRequest("The request is not valid UTF-8.", code="invalid_json") from None
 
 
 def _wrong_type(message: str, where: str) -> InvalidRequest:
@@ -149,7 +170,7 @@ _head: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
 _create: msgspec.json.Decoder[CreateBody] = msgspec.json.Decoder(CreateBody)
 _compact: msgspec.json.Decoder[CompactBody] = msgspec.json.Decoder(CompactBody)
 _interrupt: msgspec.json.Decoder[Interrupt] = msgspec.json.Decoder(Interrupt)
-_steer: msgspec.json.Decoder[Steer] = msgspec.json.Decoder(Steer)
+_steer: msgspec.json.Decoder[SteerEvent] = msgspec.json.Decoder(SteerEvent)
 _steer_body: msgspec.json.Decoder[SteerBody] = msgspec.json.Decoder(SteerBody)
 _steer_input: msgspec.json.Decoder[str | list[Raw]] = msgspec.json.Decoder(str | list[Raw])
 _any: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -283,11 +304,21 @@ def decode_tool_choice(raw: Raw) -> ToolChoice:
         raise _wrong_type(str(error), "tool_choice") from None
 
 
-def decode_create(data: bytes | str) -> CreateResponse:
-    return finish_create(decode(_create, data))
+def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
+    """``held`` goes with the request, for whoever counts the memory of what is read here."""
+    body = decode(_create, data)
+    _check_create(body)
+    return CreateResponse(
+        # Raw parts hold on to the whole message; they have been read.
+        replace(body, input=None, tools=None, tool_choice=_NULL, conversation=_NULL, prompt=_NULL),
+        decode_items(body.input),
+        decode_toolbox(body.tools),
+        decode_tool_choice(body.tool_choice),
+        held=held,
+    )
 
 
-def finish_create(body: CreateBody) -> CreateResponse:
+def _check_create(body: CreateBody) -> None:
     if body.background and body.store is False:
         raise InvalidRequest(
             "A background response must be stored, or nobody could fetch it.", param="store"
@@ -301,12 +332,6 @@ def finish_create(body: CreateBody) -> CreateResponse:
                 param=name,
             )
     refuse_logprobs(top_logprobs=body.top_logprobs, include=_LOGPROBS in (body.include or ()))
-    return CreateResponse(
-        body,
-        decode_items(body.input),
-        decode_toolbox(body.tools),
-        decode_tool_choice(body.tool_choice),
-    )
 
 
 _LOGPROBS = "message.output_text.logprobs"
@@ -324,25 +349,32 @@ def refuse_logprobs(**asked: object) -> None:
             )
 
 
-def decode_compact(data: bytes) -> CompactRequest:
+def decode_compact(data: bytes | str, held: object = None) -> CompactRequest:
     body = decode(_compact, data)
-    return CompactRequest(body, decode_items(body.input))
+    return CompactRequest(replace(body, input=None), decode_items(body.input), held)
 
 
-def decode_steer(data: bytes, response_id: str) -> Steer:
+def decode_steer(data: bytes | str, response_id: str, held: object = None) -> Steer:
     body = decode(_steer_body, data)
-    return Steer(previous_response_id=response_id, input=body.input, when=body.when)
+    return Steer(previous_response_id=response_id, input=body.input, when=body.when, held=held)
 
 
-def decode_client_event(data: bytes | str) -> ClientEvent:
+def decode_client_event(data: bytes | str, held: object = None) -> ClientEvent:
     """One WebSocket message."""
-    match decode(_kind, data).type:
+    text = as_text(data)
+    match decode(_kind, text).type:
         case "response.create":
-            return decode_create(data)
+            return decode_create(text, held)
         case "response.interrupt":
-            return decode(_interrupt, data)
+            return decode(_interrupt, text)
         case "response.steer":
-            return decode(_steer, data)
+            steer = decode(_steer, text)
+            return Steer(
+                previous_response_id=steer.previous_response_id,
+                input=steer.input,
+                when=steer.when,
+                held=held,
+            )
         case unknown:
             raise InvalidRequest(
                 f"Invalid value for 'type': {unknown!r} is not a client event "

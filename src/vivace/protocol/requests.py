@@ -36,6 +36,7 @@ __all__ = [
     "ReasoningConfig",
     "Steer",
     "SteerBody",
+    "SteerEvent",
     "TextConfig",
     "TextFormat",
     "ToolChoice",
@@ -209,6 +210,8 @@ class CreateResponse(Struct, frozen=True):
     tool_choice: ToolChoice = "auto"
     fill: Fill | None = None
     """Set when the request is for a completion of plain text, not for an answer."""
+    held: object = None
+    """Its memory is counted by this, for as long as the request is remembered."""
 
     @property
     def generates(self) -> bool:
@@ -226,7 +229,9 @@ class Interrupt(Struct, frozen=True, kw_only=True):
     mode: Literal["discard_partial_items"] | None = None
 
 
-class Steer(Struct, frozen=True, kw_only=True):
+class SteerEvent(Struct, frozen=True, kw_only=True):
+    """``response.steer`` as it is sent."""
+
     previous_response_id: str
     input: Raw
     when: Literal["now", "item_end"] = "now"
@@ -238,6 +243,12 @@ class SteerBody(Struct, frozen=True, kw_only=True):
 
     input: Raw
     when: Literal["now", "item_end"] = "now"
+
+
+class Steer(SteerEvent, frozen=True, kw_only=True):
+    """The same, however it came."""
+
+    held: object = None
 
 
 ClientEvent = CreateResponse | Interrupt | Steer
@@ -254,3 +265,4 @@ class CompactBody(Struct, frozen=True, kw_only=True):
 class CompactRequest(Struct, frozen=True):
     body: CompactBody
     items: tuple[Item, ...]
+    held: object = None

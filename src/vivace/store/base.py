@@ -33,6 +33,9 @@ class Store(Protocol):
     async def chain(self, response_id: str, owner: str) -> list[StoredTurn] | None:
         """The turn and all before it, oldest first; None when one of them is gone."""
 
+    async def weight(self, response_id: str, owner: str) -> int:
+        """How many bytes ``chain`` would bring into memory."""
+
     async def delete(self, response_id: str, owner: str) -> bool: ...
 
     async def prune(self, now: int) -> int:

@@ -45,6 +45,17 @@ WITH RECURSIVE chain AS (
 SELECT {_COLUMNS} FROM chain ORDER BY depth DESC
 """  # noqa: S608 - the columns are a constant of this module
 
+_WEIGHT = """
+WITH RECURSIVE chain AS (
+    SELECT owner, previous_id, length(input) + length(response) AS size
+    FROM turns WHERE id = ? AND owner = ?
+    UNION ALL
+    SELECT turns.owner, turns.previous_id, length(turns.input) + length(turns.response)
+    FROM turns JOIN chain ON turns.id = chain.previous_id AND turns.owner = chain.owner
+)
+SELECT total(size) FROM chain
+"""
+
 _PAUSE = 0.01
 """Between two steps of pruning, for whoever else wants to write."""
 
@@ -131,6 +142,10 @@ class SqliteStore:
         rows = await self._reader.do(lambda db: db.execute(_CHAIN, (response_id, owner)).fetchall())
         turns = [_turn(row) for row in rows]
         return turns if turns and turns[0].previous_id is None else None
+
+    async def weight(self, response_id: str, owner: str) -> int:
+        row = await self._reader.do(lambda db: db.execute(_WEIGHT, (response_id, owner)).fetchone())
+        return int(row[0])
 
     async def delete(self, response_id: str, owner: str) -> bool:
         sql = "DELETE FROM turns WHERE id = ? AND owner = ?"

@@ -1,0 +1,134 @@
+"""What a key makes the process hold is bounded in bytes, and nobody else is the worse for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.attacks.conftest import Serving
+from tests.support.http import RESPONSES, bearer, sse
+from tests.support.process import Serve
+from tests.support.socket import Socket
+from tests.support.waiting import eventually
+
+MEGABYTE = 1_000_000
+BOUNDED: dict[str, Any] = {
+    "tables": {"limits": {"memory_megabytes": 60, "memory_megabytes_per_key": 30}},
+    "engine": {"context": 10**9},
+}
+
+
+def held(server: Serve, kind: str) -> float:
+    return server.metric("vivace_memory_bytes", "alice", kind=kind)
+
+
+def refusals(socket: Socket, count: int) -> list[str]:
+    return [socket.until("error")["error"]["code"] for _ in range(count)]
+
+
+def test_turns_that_wait_on_a_socket_are_bounded_in_bytes(serve: Serving) -> None:
+    server = serve(owners=["alice", "bob"], **BOUNDED)
+    with server.socket("alice") as alice, server.socket("bob") as bob:
+        alice.create("stall", store=False)
+        alice.until("response.output_text.delta")
+        before = server.resident
+        for _ in range(12):
+            alice.create("x", store=False, instructions="p" * 8 * MEGABYTE)
+        assert refusals(alice, 9) == ["memory_limit_reached"] * 9
+        assert server.resident - before < 90 * MEGABYTE  # all twelve were 96, twice over
+        assert bob.turn("x", instructions="p" * 8 * MEGABYTE)["type"] == "response.completed"
+        assert 24 * MEGABYTE <= held(server, "requests") < 30 * MEGABYTE
+    eventually(lambda: held(server, "requests") < MEGABYTE)
+    with server.socket("alice") as again:
+        again.create("x", instructions="p" * 8 * MEGABYTE)
+        assert again.until_end()[-1]["type"] == "response.completed"
+
+
+SWOLLEN = ["[],", "{},", '{"a":1.5},', "1.5,", '"ab",']
+"""Small on the wire, and up to thirty times as large when read."""
+
+
+def test_what_swells_when_it_is_read_is_refused_before_it_is_read(serve: Serving) -> None:
+    server = serve(owners=["alice"], **BOUNDED)
+    before = server.resident
+    part = '{"type":"output_text","text":"x","annotations":[%s1]}'
+    with server.http("alice") as alice, server.socket("alice") as socket:
+        for small in SWOLLEN:
+            many = part % (small * (2 * MEGABYTE // len(small)))
+            body = f'{{"input":"x","prediction":{{"content":[{many}]}}}}'
+            assert alice.post(RESPONSES, content=body).status_code == 413
+            socket.raw.send('{"type":"response.create",' + body[1:])
+            assert refusals(socket, 1) == ["request_too_large"]
+        assert socket.turn("x")["type"] == "response.completed"
+    assert server.resident - before < 40 * MEGABYTE
+
+
+def test_ended_background_responses_make_room_for_new_ones(serve: Serving) -> None:
+    server = serve(owners=["alice"], **BOUNDED)
+    before = server.resident
+    body = {"input": "hi", "background": True, "stream": True, "instructions": "p" * 2 * MEGABYTE}
+    with server.http("alice") as alice:
+        paths = []
+        for _ in range(15):
+            events = list(sse(alice.post(RESPONSES, json=body).text.splitlines()))
+            assert events[-1]["type"] == "response.completed"
+            paths.append(f"{RESPONSES}/{events[-1]['response']['id']}")
+        assert alice.get(paths[-1], params={"stream": "true"}).status_code == 200
+        eventually(lambda: held(server, "requests") < MEGABYTE)
+        assert held(server, "records") + held(server, "links") <= 30 * MEGABYTE
+        first = alice.get(paths[0], params={"stream": "true"})
+        assert first.status_code == 404
+        assert "retrieve it without stream" in first.json()["error"]["message"]
+        assert alice.get(paths[0]).json()["status"] == "completed"
+    assert server.resident - before < 90 * MEGABYTE  # 15 of them were 8 MB each
+
+
+def test_conversations_that_only_lanes_remember_are_let_go_the_oldest_first(
+    serve: Serving,
+) -> None:
+    server = serve(owners=["alice"], **BOUNDED)
+    with server.socket("alice") as socket:
+        lanes = [f"lane-{number}" for number in range(20)]
+        newest = {}
+        for lane in lanes:
+            last = socket.turn("x" * 2 * MEGABYTE, stream_id=lane, store=False)
+            newest[lane] = last["response"]["id"]
+        assert held(server, "links") <= 30 * MEGABYTE
+        for lane, kind in ((lanes[0], "error"), (lanes[-1], "response.completed")):
+            socket.create("on", stream_id=lane, store=False, previous_response_id=newest[lane])
+            assert socket.until_end()[-1]["type"] == kind
+
+
+def test_bodies_on_their_way_in_count(serve: Serving) -> None:
+    server = serve(owners=["alice", "bob"], **BOUNDED)
+    head = (
+        f"POST {RESPONSES} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {12 * MEGABYTE}\r\n"
+        f"Authorization: {bearer('alice')['Authorization']}\r\n\r\n"
+    )
+    plugs = [server.raw(head.encode() + b'{"input":"') for _ in range(3)]
+    for plug in plugs:
+        plug.sendall(b"x" * 11 * MEGABYTE)
+    plugs[2].settimeout(10)
+    assert plugs[2].recv(4096).startswith(b"HTTP/1.1 429")
+    with server.http("bob") as bob:
+        assert bob.post(RESPONSES, json={"input": "x"}).status_code == 200
+    for plug in plugs:
+        plug.close()
+    eventually(lambda: held(server, "requests") < MEGABYTE)
+
+
+def test_a_conversation_larger_than_its_memory_is_refused_before_it_is_read(
+    serve: Serving,
+) -> None:
+    server = serve(owners=["alice"], **BOUNDED)
+    with server.http("alice") as alice:
+        body: dict[str, Any] = {"input": "x" * 6 * MEGABYTE}
+        before = server.resident
+        for _ in range(10):
+            answer = alice.post(RESPONSES, json=body)
+            if answer.status_code != 200:
+                break
+            body["previous_response_id"] = answer.json()["id"]
+        assert answer.status_code in (413, 429)
+        assert "of memory" in answer.json()["error"]["message"]
+        assert server.resident - before < 100 * MEGABYTE
+        assert alice.post(RESPONSES, json={"input": "another one"}).status_code == 200
