@@ -148,7 +148,7 @@ class Up:
     def engine(self) -> psutil.Process:
         """llama.cpp itself: the innermost of the processes that were started for it."""
         *_, last = psutil.Process(self.process.pid).children(recursive=True)
-        assert "--port" in last.cmdline()
+        assert "--host" in last.cmdline()
         return last
 
     def interrupt(self) -> int:
