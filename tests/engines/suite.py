@@ -161,9 +161,9 @@ async def until_failure(engine: Engine, work: Work) -> tuple[list[Delta], Engine
     raise AssertionError("it did not fail")
 
 
-async def until(true: Callable[[], bool]) -> None:
+async def until(true: Callable[[], bool], seconds: float = 5) -> None:
     """An engine may need a moment to notice."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.005)
 
@@ -229,7 +229,7 @@ class EngineSuite:
             async with aclosing(rig.engine.generate(prompt)) as stream:
                 deltas.append(await anext(stream))
                 if rig.joins_for_slow_readers:
-                    await until(lambda: rig.engine.running() == 0)
+                    await until(lambda: rig.engine.running() == 0, rig.patience)
                 else:
                     await asyncio.sleep(1)
                     assert rig.engine.running() == 1
@@ -246,6 +246,7 @@ class EngineSuite:
         async def check() -> None:
             warm = await answer(rig.engine, replace(rig.short(), generate=False))
             assert len(warm) == 1
+            assert warm[0] == Finished("stop", tokens_in(warm))  # it is whole, not cut off
             assert tokens_in(warm).output == 0
             assert tokens_in(await answer(rig.engine, rig.short())).cached > 0
 

@@ -10,6 +10,8 @@ import importlib.util
 import json
 import os
 import statistics
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
@@ -26,7 +28,7 @@ from tests.support.vllm import BLOCK, CARD, SharedEngine, needs_vllm, new_engine
 from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished
 from vivace.engines.base import Chat, Sampling, Work
 from vivace.engines.messages import chat_messages
-from vivace.engines.token_chain import Prompt
+from vivace.engines.token_chain import ChainBook, Messages, Outline, Prompt
 from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm import WRITTEN_FOR, VllmEngine
 from vivace.errors import ConfigError, EngineDied, EngineError
@@ -158,17 +160,17 @@ class Lab:
     def run(self, check: Callable[[], Awaitable[T]], patience: float = 240) -> T:
         async def watched() -> T:
             book: Any = self.engine._book
-            original = book.prompt
+            original = book.finish
 
-            def prompt(*asked: Any) -> Prompt:
-                self.prompts.append(original(*asked))
+            def finish(outline: Outline) -> Prompt:
+                self.prompts.append(original(outline))
                 return self.prompts[-1]
 
-            book.prompt = prompt
+            book.finish = finish
             try:
                 return await check()
             finally:
-                del book.prompt
+                del book.finish
 
         return self.shared.run(watched, patience)
 
@@ -650,3 +652,94 @@ def test_whatever_goes_wrong_while_it_comes_back_it_is_tried_again(
     monkeypatch.setattr(engine, "_learn", learn)
     asyncio.run(check())
     assert all(core.shutdown.called for core in cores)
+
+
+# -- where prompts are written --------------------------------------------------------------------
+
+
+class SlowTemplate:
+    """Notes who writes, and takes its time for it."""
+
+    def __init__(self) -> None:
+        self.writers: list[threading.Thread] = []
+
+    def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
+        return "".join(str(message["content"]) for message in messages)
+
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        self.writers.append(threading.current_thread())
+        time.sleep(len(text) / 100_000)
+        return [0] * (len(text) // 4)
+
+
+@pytest.fixture
+def unstarted(monkeypatch: pytest.MonkeyPatch) -> tuple[VllmEngine, SlowTemplate]:
+    """Without vLLM: all of it that is needed to write a prompt."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setitem(sys.modules, "jinja2", mock.Mock(TemplateError=RuntimeError))
+    engine, template = VllmEngine("vllm", CARD, "model"), SlowTemplate()
+    engine._template = template  # type: ignore[assignment]
+    engine._book = ChainBook(template, "append_only")
+    template.writers.clear()
+    return engine, template
+
+
+LONG = "word " * 10_000
+
+
+@pytest.mark.parametrize(
+    ("asked", "beside"),
+    [
+        (ask("Hello"), False),
+        (ask(LONG), True),
+        (ask("Hello", instructions=LONG), True),
+        (work(Fill(prefix="def f")), False),
+        (work(Fill(prefix=LONG)), True),
+    ],
+    ids=["short", "long", "long instructions", "short gap", "long gap"],
+)
+def test_only_a_short_prompt_is_written_on_the_event_loop(
+    unstarted: tuple[VllmEngine, SlowTemplate], asked: Work, beside: bool
+) -> None:
+    engine, template = unstarted
+    book = engine._book
+    assert book is not None
+
+    async def check() -> float:
+        chat = asked.prompt if isinstance(asked.prompt, Chat) else Chat(items=())
+        writing = asyncio.create_task(engine._written(asked, ToolForms(chat.toolbox), book))
+        longest, last = 0.0, time.perf_counter()
+        while not writing.done():
+            await asyncio.sleep(0.001)
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+        assert (await writing)[0].ids
+        return longest
+
+    longest = asyncio.run(check())
+    assert {thread is threading.main_thread() for thread in template.writers} == {not beside}
+    assert longest < 0.25  # the long ones take half a second
+
+
+def test_a_prompt_that_is_given_up_while_it_is_written_leaves_no_trace(
+    unstarted: tuple[VllmEngine, SlowTemplate],
+) -> None:
+    engine, _ = unstarted
+    book = engine._book
+    assert book is not None
+
+    async def check() -> None:
+        gone = [
+            asyncio.create_task(engine._written(ask(LONG), ToolForms(Toolbox()), book))
+            for _ in range(3)
+        ]
+        await asyncio.sleep(0.05)
+        for task in gone:
+            task.cancel()
+        await asyncio.wait(gone)
+        # Only the one that had begun is still in the way, not the two that waited.
+        began = time.perf_counter()
+        await engine._written(ask(LONG), ToolForms(Toolbox()), book)
+        assert time.perf_counter() - began < 1.25
+
+    asyncio.run(check())

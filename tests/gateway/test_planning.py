@@ -1,16 +1,23 @@
-"""What a turn needs before it runs, where no scripted engine can show it."""
+"""What a turn needs before it runs, where no scripted engine can show it as it is."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.engines.endpoint import Endpoint, delta, stream
-from tests.support.server import configuration
+from tests.support.http import RESPONSES
+from tests.support.server import RunningGateway, configuration
 from vivace.gateway.app import Gateway
 from vivace.gateway.http import Collector
 from vivace.protocol.codec import decode_create
+from vivace.protocol.items import Item
 
 LIMIT = 2000
 
@@ -38,3 +45,32 @@ def test_an_endpoint_that_does_not_count_is_handed_no_more_than_fits(tmp_path: P
     assert len(handed) == 12
     assert max(handed) < LIMIT
     assert max(handed) > LIMIT // 2
+
+
+@pytest.mark.parametrize(("words", "beside"), [(10, False), (20_000, True)], ids=["few", "many"])
+def test_a_long_conversation_is_counted_beside_the_event_loop(
+    gateway: RunningGateway, words: int, beside: bool
+) -> None:
+    """An engine may have to tokenise what it counts, which takes a second for a long one."""
+    counters: set[threading.Thread] = set()
+    loop = gateway._thread
+
+    def count(items: Sequence[Item], model: str) -> int:
+        counters.add(threading.current_thread())
+        if beside:
+            time.sleep(0.3)
+        return words
+
+    gateway.engine.count = count  # type: ignore[method-assign]
+    body = {"input": "word " * words, "store": False}
+    asking = threading.Thread(target=lambda: gateway.http.post(RESPONSES, json=body))
+    asking.start()
+    longest = 0.0
+    with gateway.http as http:
+        while asking.is_alive():
+            began = time.perf_counter()
+            http.get("/healthz").raise_for_status()
+            longest = max(longest, time.perf_counter() - began)
+    assert (loop not in counters) == beside
+    assert counters
+    assert longest < 0.25

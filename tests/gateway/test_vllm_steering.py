@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import httpx
+import psutil
 import pytest
 
 from tests.support.http import RESPONSES
@@ -24,6 +25,7 @@ from tests.support.waiting import eventually
 
 STEERS = int(os.environ.get("VIVACE_STEERS", "150"))
 LANES = 4
+SECRET = "hf_of-this-engine"
 
 pytestmark = [needs_vllm, pytest.mark.timeout(300 + 3 * STEERS)]
 
@@ -38,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
         "path": str(MODEL),
         "context": 4096,
         "arguments": ARGUMENTS,
-        "environment": ENVIRONMENT,
+        "environment": {**ENVIRONMENT, "HF_TOKEN": SECRET},
     }
     with Serve(folder, engine=engine, patience=300) as running:
         yield running
@@ -142,3 +144,11 @@ def test_no_steer_is_lost_no_slot_leaks_and_no_lane_is_stuck(server: Serve) -> N
         eventually(lambda: slots() == ["0.0"], 30)
     # The others came back because the model had ended by itself.
     assert sum(len(lane.responses) for lane in lanes) >= STEERS / 2
+
+
+def test_no_command_line_shows_the_engines_environment(server: Serve) -> None:
+    """Every user of a machine sees everybody's command lines."""
+    gateway = psutil.Process(server.process.pid)
+    lines = [" ".join(each.cmdline()) for each in (gateway, *gateway.children(recursive=True))]
+    assert len(lines) > 1
+    assert [line for line in lines if SECRET in line] == []

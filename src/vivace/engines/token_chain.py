@@ -21,11 +21,11 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from vivace.engines.base import Chat
-from vivace.engines.messages import chat_messages
+from vivace.engines.messages import chat_messages, estimate_tokens
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.items import Item, Message, Reasoning, ToolCall
 
-__all__ = ["ChainBook", "Growth", "Prompt", "Template", "classify"]
+__all__ = ["ChainBook", "Growth", "Messages", "Outline", "Prompt", "Template", "classify"]
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -130,6 +130,24 @@ class Prompt(Struct, frozen=True):
     continued: bool = False
 
 
+class Outline(Struct, frozen=True):
+    """A prompt that is still to be written."""
+
+    chat: Chat
+    """All of it, or what has come since the chain that it continues."""
+    forms: ToolForms
+    key: str
+    covered: int
+    last: str | None
+    before: array[int] | None
+    """The chain's tokens, if there is one."""
+
+    def estimate(self) -> int:
+        """How many tokens are to be written, roughly."""
+        fixed = len(self.key) if self.before is None else 0  # instructions and tools stand in it
+        return estimate_tokens(self.chat.items) + fixed // 3
+
+
 class _Chain(Struct, frozen=True):
     ids: array[int]
     key: str
@@ -152,17 +170,28 @@ class ChainBook:
         self._closing = _closing(template) if growth != "unstable" else []
 
     def prompt(self, chat: Chat, forms: ToolForms, parent: str | None, owner: str) -> Prompt:
-        tools = forms.declarations()
-        key = json.dumps([owner, chat.instructions, tools])
+        return self.finish(self.begin(chat, forms, parent, owner))
+
+    def begin(self, chat: Chat, forms: ToolForms, parent: str | None, owner: str) -> Outline:
+        """What is to be written, which is quickly said; ``finish`` writes it."""
+        key = json.dumps([owner, chat.instructions, forms.declarations()])
+        covered, last = len(chat.items), chat.items[-1].id if chat.items else None
         new = self._new_items(chat, parent, key)
         if new is None:
-            text = self._template.render(chat_messages(chat, forms), tools, opens=True)
-            return self._described(self._template.encode(text), key, chat.items)
+            return Outline(chat, forms, key, covered, last, None)
         assert parent is not None
-        messages = chat_messages(Chat(items=new), forms)
-        added = self._template.encode(self._new_part(messages))
-        ids = self._chains[parent].ids.tolist() + added
-        return self._described(ids, key, chat.items, continued=True)
+        return Outline(Chat(items=new), forms, key, covered, last, self._chains[parent].ids)
+
+    def finish(self, outline: Outline) -> Prompt:
+        """Render and encode. It touches no chain, so that another thread may do it."""
+        messages = chat_messages(outline.chat, outline.forms)
+        if outline.before is None:
+            tools = outline.forms.declarations()
+            ids = self._template.encode(self._template.render(messages, tools, opens=True))
+        else:
+            ids = outline.before.tolist() + self._template.encode(self._new_part(messages))
+        continued = outline.before is not None
+        return Prompt(ids, outline.key, outline.covered, outline.last, continued)
 
     def keep(self, response_id: str, prompt: Prompt, generated: Sequence[int], said: int) -> None:
         """Remember what the model saw and said, closed as its template closes a turn."""
@@ -181,11 +210,6 @@ class ChainBook:
         while self._held > self._capacity and len(self._chains) > 1:
             _, dropped = self._chains.popitem(last=False)
             self._held -= len(dropped.ids)
-
-    def _described(
-        self, ids: list[int], key: str, items: Sequence[Item], *, continued: bool = False
-    ) -> Prompt:
-        return Prompt(ids, key, len(items), items[-1].id if items else None, continued)
 
     def _new_items(self, chat: Chat, parent: str | None, key: str) -> Sequence[Item] | None:
         """What has come since the parent; None when its chain cannot be continued."""

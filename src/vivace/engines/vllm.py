@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib.util
-import json
 import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import msgspec
@@ -25,8 +26,9 @@ from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
 from vivace.conversation.states import OPENS
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
+from vivace.engines.hub_template import HubTemplate
 from vivace.engines.messages import estimate_tokens
-from vivace.engines.token_chain import ChainBook, Messages, Prompt, classify
+from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
 from vivace.models import Fim
@@ -41,6 +43,10 @@ log = logging.getLogger("vivace.vllm")
 
 WRITTEN_FOR = "0.32"
 _ENVIRONMENT = threading.Lock()
+_SHORT = 1000
+"""Tokens that are written on the event loop itself: a millisecond of work, about what a thread
+takes to reach where many streams run (measured: 0.1 to 1 ms). Longer ones those streams would feel.
+"""
 
 
 class VllmEngine:
@@ -79,7 +85,10 @@ class VllmEngine:
         self._drafts = False
         """Whether the engine takes drafts of ours."""
         self._engine: Any = None
+        self._template: HubTemplate | None = None
         self._book: ChainBook | None = None
+        self._writer = ThreadPoolExecutor(1, f"{name}-prompts")
+        """Renders and tokenises what is long. One at a time: it shall not take the machine."""
         self._defaults: dict[str, Any] = {}
         """How the model wants to be sampled; vLLM reads that from disk whenever it is asked."""
         self._supervisor = supervisor or Supervisor()
@@ -126,7 +135,7 @@ class VllmEngine:
             log.warning(
                 "%s: vLLM takes no min_p beside drafts; the model's own is left out", self.name
             )
-        template = _HubTemplate(engine.renderer.tokenizer)
+        self._template = template = HubTemplate(engine.renderer.tokenizer)
         growth = classify(template)
         if growth != "append_only":
             log.warning(
@@ -218,10 +227,9 @@ class VllmEngine:
     def count(self, items: Sequence[Item], model: str) -> int:
         """A guess while there is room, exact when it matters: counting costs what encoding does."""
         guess = estimate_tokens(items)
-        if self._engine is None or guess < self.cards[0].context // 2:
+        if self._template is None or guess < self.cards[0].context // 2:
             return guess
-        encode = self._engine.renderer.tokenizer.encode
-        return sum(len(encode(_words(item))) + 8 for item in items)
+        return self._template.count([*map(_words, items)]) + 8 * len(items)
 
     def metrics(self) -> bytes:
         """vLLM's own, when its statistics are on (disable_log_stats = false)."""
@@ -232,14 +240,14 @@ class VllmEngine:
             raise EngineDied(f"{self.name} is not running.")
         book = self._book
         assert book is not None
-        if isinstance(work.prompt, Chat):
-            forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
-            prompt = self._prompt(work, work.prompt, forms, book)
-        else:
-            forms = ToolForms(Chat(items=()).toolbox)
-            prompt = Prompt(self._encode(work.prompt), "", 0, None)
+        chat = work.prompt if isinstance(work.prompt, Chat) else Chat(items=())
+        forms = ToolForms(chat.toolbox, chat.tool_choice)
+        prompt, draft = await self._written(work, forms, book)
+        if not self.healthy():
+            raise EngineDied(f"{self.name} died before it could begin.")
         reading = self._reading(work, forms, len(prompt.ids))
-        self._give_draft(work, reading)
+        if draft:
+            self._give_draft(draft, reading)
         work.tally.input = len(prompt.ids)
         generated: list[int] = []
         items = 0
@@ -269,17 +277,42 @@ class VllmEngine:
             accepted=accepted,
             rejected=rejected,
         )
-        yield Finished("length" if last.outputs[0].finish_reason == "length" else "stop", tokens)
+        cut = work.generate and last.outputs[0].finish_reason == "length"
+        yield Finished("length" if cut else "stop", tokens)
 
-    def _prompt(self, work: Work, chat: Chat, forms: ToolForms, book: ChainBook) -> Prompt:
+    async def _written(
+        self, work: Work, forms: ToolForms, book: ChainBook
+    ) -> tuple[Prompt, list[int]]:
+        """The prompt as tokens, and those of the text that its answer may repeat."""
         from jinja2 import TemplateError
 
+        if isinstance(work.prompt, Chat):
+            outline = book.begin(work.prompt, forms, work.parent_id, work.owner)
+            write = functools.partial(self._write_chat, work.prompt, book, outline)
+            short = not self._drafts and outline.estimate() <= _SHORT
+        else:
+            text = self._text(work.prompt)
+            write = functools.partial(self._write_fill, text)
+            short = len(text) <= 3 * _SHORT
         try:
-            return book.prompt(chat, forms, work.parent_id, work.owner)
+            if short:
+                return write()
+            return await asyncio.get_running_loop().run_in_executor(self._writer, write)
         except TemplateError as error:
             raise EngineRefused(
                 f"The model's chat template does not take this conversation: {error}"
             ) from error
+
+    def _write_chat(
+        self, chat: Chat, book: ChainBook, outline: Outline
+    ) -> tuple[Prompt, list[int]]:
+        assert self._template is not None
+        old = old_text(chat.items, chat.prediction) if self._drafts else ""
+        return book.finish(outline), self._template.encode(old) if old else []
+
+    def _write_fill(self, text: str) -> tuple[Prompt, list[int]]:
+        assert self._template is not None
+        return Prompt(self._template.encode(text, special=True), "", 0, None), []
 
     async def _stream(
         self, work: Work, prompt: Prompt, reading: _Reading
@@ -306,22 +339,15 @@ class VllmEngine:
         except VLLMError as error:
             raise EngineError(f"{self.name} failed: {error}") from error
 
-    def _give_draft(self, work: Work, reading: _Reading) -> None:
+    def _give_draft(self, ids: list[int], reading: _Reading) -> None:
         """Let the request carry the text that its answer may repeat."""
-        if not self._drafts or not isinstance(work.prompt, Chat):
-            return
-        old = old_text(work.prompt.items, work.prompt.prediction)
-        if old:
-            from vivace.engines.vllm_edits import OLD
+        from vivace.engines.vllm_edits import OLD
 
-            ids = self._engine.renderer.tokenizer.encode(old, add_special_tokens=False)
-            reading.sampling.extra_args = {**(reading.sampling.extra_args or {}), OLD: ids}
+        reading.sampling.extra_args = {**(reading.sampling.extra_args or {}), OLD: ids}
 
-    def _encode(self, fill: Fill) -> list[int]:
+    def _text(self, fill: Fill) -> str:
         gap = fill.suffix is not None and self._fim is not None
-        text = fim.render(fill, self._fim) if gap and self._fim else fill.prefix
-        ids: list[int] = self._engine.renderer.tokenizer.encode(text)
-        return ids
+        return fim.render(fill, self._fim) if gap and self._fim else fill.prefix
 
     def _reading(self, work: Work, forms: ToolForms, prompt: int) -> _Reading:
         room = self.cards[0].context - prompt
@@ -373,45 +399,6 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-class _HubTemplate:
-    """A tokenizer of the hub's library, as chains need it."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-        self._core = getattr(tokenizer, "backend_tokenizer", None)
-        """The tokenizer in Rust, where there is one: what stands around it costs a quarter."""
-
-    def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
-        text: str = self._tokenizer.apply_chat_template(
-            [*map(_with_objects, messages)],
-            tools=tools or None,
-            tokenize=False,
-            add_generation_prompt=opens,
-        )
-        return text
-
-    def encode(self, text: str) -> list[int]:
-        ids: list[int]
-        if self._core is not None:
-            ids = self._core.encode(text, add_special_tokens=False).ids
-        else:
-            ids = self._tokenizer.encode(text, add_special_tokens=False)
-        return ids
-
-
-def _with_objects(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Templates write a call's arguments as JSON themselves; what is no JSON stays a string."""
-    if "tool_calls" not in message:
-        return message
-    calls = []
-    for call in message["tool_calls"]:
-        with contextlib.suppress(ValueError):
-            arguments = json.loads(call["function"]["arguments"] or "{}")
-            call = {**call, "function": {**call["function"], "arguments": arguments}}
-        calls.append(call)
-    return {**message, "tool_calls": calls}
 
 
 # -- how an answer is read ------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 
@@ -32,6 +33,8 @@ _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have until it has them."""
 _LONG_ANSWER = 1024
 """A client that allows far more seldom gets it, and must not be refused for it."""
+_SHORT = 4096
+"""Tokens whose counting is not felt by others, even where each is looked at."""
 _WEIGHTS = Weights()
 
 
@@ -82,7 +85,7 @@ class Planner:
         self._dispatch = dispatch
         self.ledger = Ledger()
 
-    def plan(self, ticket: Ticket, owner: str) -> Plan:
+    async def plan(self, ticket: Ticket, owner: str) -> Plan:
         """Refuses what cannot be: no such model, over a limit, too long, too many before it."""
         offer, routing, ask = self._tier(ticket)
         now = time.monotonic()
@@ -106,7 +109,7 @@ class Planner:
             since=now,
         )
         try:
-            prompt, unread = _prompt(ticket, offer)
+            prompt, unread = await _fitted(ticket, offer, ask)
             work = _work(ticket, offer, prompt, KINDS.index(kind), owner)
             place = self._dispatch.enter(job)
         except BaseException:
@@ -227,6 +230,14 @@ def _work(ticket: Ticket, offer: Offer, prompt: Chat | Fill, priority: int, owne
         parent_id=body.previous_response_id,
         owner=owner,
     )
+
+
+async def _fitted(ticket: Ticket, offer: Offer, ask: Ask) -> tuple[Chat | Fill, int]:
+    """Beside the event loop if it is long: an engine may have to tokenise what it counts."""
+    counted = ticket.parent is not None and ticket.parent.tokens
+    if (ask.new_tokens if counted else ask.input_tokens) < _SHORT:
+        return _prompt(ticket, offer)
+    return await asyncio.to_thread(_prompt, ticket, offer)
 
 
 def _prompt(ticket: Ticket, offer: Offer) -> tuple[Chat | Fill, int]:

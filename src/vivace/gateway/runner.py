@@ -362,7 +362,7 @@ class Connection:
         try:
             if ticket.line and self._runner.draining:
                 raise Unavailable("This server is shutting down; connect again.", retry_after=1)
-            plan = self._runner.planner.plan(ticket, self.owner)
+            plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
             self.headers = self._runner.planner.headers(ticket.request.body.model, self.owner)
             raise

@@ -1,0 +1,61 @@
+"""A tokenizer of the hub's library, as conversations need it: its chat template, its tokens.
+
+Its calls may come from any thread, and long ones should come from another than the event loop's:
+the tokenizer in Rust lets the others run while it works, if it is given a batch. A single text it
+would encode with all of Python waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vivace.engines.token_chain import Messages
+
+__all__ = ["HubTemplate"]
+
+
+class HubTemplate:
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._core = getattr(tokenizer, "backend_tokenizer", None)
+        """The tokenizer in Rust, where there is one: what stands around it costs a quarter."""
+
+    def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
+        text: str = self._tokenizer.apply_chat_template(
+            [*map(_with_objects, messages)],
+            tools=tools or None,
+            tokenize=False,
+            add_generation_prompt=opens,
+        )
+        return text
+
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        """``special`` adds the marks that a text begins and ends with, where the model has any."""
+        ids: list[int]
+        if self._core is None:
+            ids = self._tokenizer.encode(text, add_special_tokens=special)
+        else:
+            ids = self._core.encode_batch_fast([text], add_special_tokens=special)[0].ids
+        return ids
+
+    def count(self, texts: Sequence[str]) -> int:
+        """How many tokens all of these are."""
+        if self._core is None:
+            return sum(len(self.encode(text)) for text in texts)
+        return sum(map(len, self._core.encode_batch_fast(texts, add_special_tokens=False)))
+
+
+def _with_objects(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Templates write a call's arguments as JSON themselves; what is no JSON stays a string."""
+    if "tool_calls" not in message:
+        return message
+    calls = []
+    for call in message["tool_calls"]:
+        with contextlib.suppress(ValueError):
+            arguments = json.loads(call["function"]["arguments"] or "{}")
+            call = {**call, "function": {**call["function"], "arguments": arguments}}
+        calls.append(call)
+    return {**message, "tool_calls": calls}
