@@ -212,6 +212,8 @@ def test_a_reader_that_has_enough_stops_the_engine(
 def test_an_answer_can_be_gone_on_from(gateway: RunningGateway, home: CleanHome) -> None:
     assert ask(home, gateway.url, "First").returncode == 0
     first = last_answer(home, gateway)
+    memory = Path(home.environment["XDG_STATE_HOME"], "vivace/last-answers.json")
+    assert memory.stat().st_mode & 0o777 == 0o600
     assert ask(home, gateway.url, "-c", "Second").returncode == 0
     second = last_answer(home, gateway)
     assert second["previous_response_id"] == first["id"]

@@ -116,3 +116,9 @@ def test_it_works_from_anywhere_in_the_work_tree(
     monkeypatch.chdir(root / "sub")
     done()
     assert (root / "sub" / "a.py").read_bytes() == b"1\n"
+
+
+def test_files_of_repeated_lines_are_counted_in_no_time(root: Path) -> None:
+    (root / "a.txt").write_bytes(b"".join(b"%d\n" % (line % 199) for line in range(20_000)))
+    edit(root, "a.txt", b"".join(b"%d\n" % (line * 7 % 199) for line in range(20_000)))
+    assert "a.txt  +" in done().output

@@ -60,6 +60,12 @@ def test_a_slip_of_the_pen_is_forgiven() -> None:
     assert find(TEXT, block).start == 5
 
 
+def test_lines_that_take_long_to_compare_are_not_alike() -> None:
+    line = "ab " * 300_000
+    with pytest.raises(EditError, match="not found"):
+        find([f"{line}x\n"], [f"{line}y\n"])
+
+
 def test_too_little_to_be_alike_is_not_found() -> None:
     with pytest.raises(EditError, match="not found"):
         find(TEXT, ["retrun other\n"])

@@ -618,16 +618,6 @@ def test_a_line_without_an_end_is_a_death(
     assert "broke off" in str(error)
 
 
-def test_of_a_refusal_without_an_end_only_the_beginning_is_read(endpoint: Endpoint) -> None:
-    async def endless() -> AsyncIterator[bytes]:
-        while True:
-            yield b"x" * 10_000
-            await asyncio.sleep(0)
-
-    endpoint.streams(endless, status=400, kind="text/plain")
-    assert "refused the request with 400" in str(failure(endpoint.url)[1])
-
-
 @pytest.mark.parametrize("end", [b"", b"data: [DONE]\n\n"])
 def test_an_answer_that_ends_without_a_reason_broke_off(endpoint: Endpoint, end: bytes) -> None:
     endpoint.answers(event(delta(content="so far")), end)

@@ -79,6 +79,8 @@ def test_the_nearest_settings_of_a_tool_count(root: Path) -> None:
     [
         ("pyproject.toml", "[tool.ruff\nline-length"),
         ("pyproject.toml", "tool = 3\n"),
+        ("pyproject.toml", "[tool.ruff]\nline-length = 80\n" + "a." * 100_000 + "b = 1\n"),
+        ("ruff.toml", "line-length = 80\na = " + "[" * 100_000),
         (".prettierrc", "[1, 2]"),
         (".prettierrc", "{" * 5000),
         ("package.json", "[" * 100_000),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -137,7 +138,11 @@ def _remember(url: str, connection: Connection) -> None:
     if connection.response is not None:
         known = _known() | {url: connection.response.id}
         _memory().parent.mkdir(parents=True, exist_ok=True)
-        _memory().write_bytes(msgspec.json.encode(known))
+        # Whoever knows an id can go on from it where a server asks for no key.
+        handle, name = tempfile.mkstemp(dir=_memory().parent)
+        with open(handle, "wb") as file:  # noqa: PTH123 - a handle
+            file.write(msgspec.json.encode(known))
+        Path(name).replace(_memory())
 
 
 def _known() -> dict[str, str]:

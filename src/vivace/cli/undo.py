@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from difflib import SequenceMatcher
 
 import click
 
 from vivace.cli.output import say, visible
 from vivace.cli.places import state_root
+from vivace.edits.diff import changes
 from vivace.workspace.journal import Entry, Journal, Restoration
 from vivace.workspace.paths import Workspace
 
@@ -92,7 +92,5 @@ def _show_files(restored: Iterable[Restoration]) -> None:
 
 def _counted(before: bytes, after: bytes) -> tuple[int, int]:
     """Lines that come and go."""
-    old, new = before.splitlines(), after.splitlines()
-    codes = SequenceMatcher(None, old, new).get_opcodes()
-    same = sum(code[2] - code[1] for code in codes if code[0] == "equal")
-    return len(new) - same, len(old) - same
+    found = changes(before.splitlines(), after.splitlines())
+    return sum(d - c for _, _, c, d in found), sum(b - a for a, b, _, _ in found)

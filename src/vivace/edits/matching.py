@@ -18,6 +18,8 @@ _ALIKE = 0.9
 """How alike lines must be to be taken for what was meant, from 0 to 1."""
 _ENOUGH = 20
 """Letters and digits below which likeness says nothing."""
+_LONG = 20_000
+"""Characters of two lines together, beyond which comparing them takes long."""
 _SHOWN = 60
 
 
@@ -128,6 +130,8 @@ def _likeness(window: Sequence[str], sought: Sequence[str]) -> float:
         if ours == theirs:
             continue
         size = len(ours) + len(theirs)
+        if size > _LONG:
+            return 0.0
         matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
         bound = matcher.real_quick_ratio()
         lost += size * (1 - (matcher.ratio() if bound >= 0.5 else bound))

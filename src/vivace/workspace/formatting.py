@@ -21,6 +21,7 @@ from vivace.workspace.paths import SafePath, Workspace
 
 __all__ = ["formatting_for"]
 
+_MOST_DOTS = 100
 _VALUE = re.compile(r"[A-Za-z0-9_.+-]{1,24}")
 _COLON = re.compile(
     r"^(?P<name>[A-Za-z]\w*):[ \t]*['\"]?(?P<value>[^\s'\"#]+)['\"]?[ \t]*(?:#.*)?$", re.MULTILINE
@@ -145,6 +146,9 @@ _TOOLS: tuple[tuple[frozenset[str], Callable[[_Read], str]], ...] = (
 
 
 def _toml(text: str | None) -> dict[str, Any]:
+    lines = (text or "").split("\n")
+    if max(line.count(".") for line in lines) > _MOST_DOTS:
+        return {}  # nobody means such keys, and tomllib takes the square of them in memory
     try:
         return tomllib.loads(text or "")
     except (tomllib.TOMLDecodeError, RecursionError):
