@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
 import subprocess
 import sys
@@ -406,7 +407,9 @@ def test_a_full_disk_fails_the_save_and_nothing_else(tmp_path: Path) -> None:
     using(in_file(tmp_path), check)
 
 
-def test_a_full_disk_is_trouble_until_there_is_room_for_a_turn(tmp_path: Path) -> None:
+def test_a_full_disk_is_trouble_until_there_is_room_for_a_turn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def check(store: SqliteStore) -> None:
         bounded(store, 60)
         with pytest.raises(StoreError):
@@ -420,7 +423,12 @@ def test_a_full_disk_is_trouble_until_there_is_room_for_a_turn(tmp_path: Path) -
         await store.prune(1000)
         assert store.trouble is None
 
-    using(in_file(tmp_path), check)
+    with caplog.at_level(logging.INFO):
+        using(in_file(tmp_path), check)
+    assert [line for line in caplog.messages if line.startswith("the store")] == [
+        "the store has a full disk; make room on it",
+        "the store works again",
+    ]
 
 
 def test_a_turn_that_is_kept_ends_the_trouble(tmp_path: Path) -> None:

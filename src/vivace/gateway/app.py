@@ -44,7 +44,7 @@ from vivace.engines.llamacpp import LlamaCppEngine, accelerators
 from vivace.engines.openai import OpenAIEngine
 from vivace.engines.scripted import Capacity, Script, ScriptedEngine
 from vivace.engines.vllm import VllmEngine
-from vivace.errors import ConfigError
+from vivace.errors import ConfigError, StoreError
 from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
@@ -81,6 +81,7 @@ Ready = Callable[[], Coroutine[Any, Any, None]]
 
 _MEGABYTE = 1_000_000
 _PRUNE_EVERY = 30.0
+_LOOK_AT_TROUBLE = 2.0
 _LOOK_AT_KEYS = 0.25
 
 
@@ -274,11 +275,23 @@ class Gateway:
                 self.connections.revoke(owner)
 
     async def _prune(self) -> None:
+        """Also finds out when a store that was in trouble works again, if no turn does before."""
         while True:
-            gone = await self.archive.prune(now())
+            try:
+                gone = await self.archive.prune(now())
+            except StoreError:
+                if self.archive.trouble is None:
+                    raise
+                gone = 0
             if gone:
                 log.info("forgot %d stored turns that were too old or too many", gone)
-            await asyncio.sleep(_PRUNE_EVERY)
+            await self._until_pruning_is_due()
+
+    async def _until_pruning_is_due(self) -> None:
+        for _ in range(max(1, round(_PRUNE_EVERY / _LOOK_AT_TROUBLE))):
+            await asyncio.sleep(min(_PRUNE_EVERY, _LOOK_AT_TROUBLE))
+            if self.archive.trouble:
+                return
 
     async def drain(self) -> None:
         await self.runner.drain(self._config.limits.drain_seconds)

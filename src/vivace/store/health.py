@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 
 from vivace.errors import StoreError
 
 __all__ = ["Health", "is_busy", "store_error"]
+
+log = logging.getLogger("vivace.store")
 
 _DAMAGED = "is damaged. Stop the server, put a backup in its place or move it away, and start again"
 _LOCKED = "is locked by another program; let go of it there"
@@ -38,12 +41,14 @@ class Health:
     def failed(self, error: Exception) -> None:
         """Errors that are no fault of the store, but of what it was given, say nothing of it."""
         words = _words(error)
-        if words is not None and self._words != _DAMAGED:
+        if words not in (None, self._words) and self._words != _DAMAGED:
             self._words = words
+            log.error("the store %s", words)
 
     def recovered(self) -> None:
-        if self._words != _DAMAGED:
+        if self._words not in (None, _DAMAGED):
             self._words = None
+            log.info("the store works again")
 
 
 def is_busy(error: Exception) -> bool:
