@@ -61,8 +61,10 @@ def give_back(db: sqlite3.Connection) -> int:
     if free * 10 <= pages:
         return 0
     end = time.monotonic() + _STEP_SECONDS
-    while _number(db, "freelist_count") > max(0, free - _STEP_PAGES) and time.monotonic() < end:
+    for _ in range(min(free, _STEP_PAGES)):
         db.execute("PRAGMA incremental_vacuum(1)")  # one at a time: Python does not run it on
+        if time.monotonic() >= end:
+            break
     return free - _number(db, "freelist_count")
 
 
