@@ -463,6 +463,19 @@ def test_a_damaged_file_is_trouble_until_it_is_replaced(tmp_path: Path) -> None:
     using(in_file(tmp_path), check)
 
 
+def test_a_file_that_was_taken_away_is_not_written_to_as_if_it_were_there(tmp_path: Path) -> None:
+    async def check(store: SqliteStore) -> None:
+        await store.save(turn("a"))
+        for path in tmp_path.iterdir():
+            path.unlink()
+        with pytest.raises(StoreError, match="moved or deleted"):
+            await store.save(turn("b"))
+        assert "Start the server again" in str(store.trouble)
+
+    using(in_file(tmp_path), check)
+    using(in_file(tmp_path), lambda store: store.save(turn("c")))
+
+
 def test_a_lock_of_another_program_stops_no_reader_and_is_told_to_writers_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from vivace.errors import StoreError
-from vivace.store.health import Health
+from vivace.store.health import Health, Moved
 from vivace.store.worker import Worker
 
 
@@ -150,6 +150,20 @@ def test_work_that_is_to_be_alone_shares_no_transaction() -> None:
         assert await worker.do(values) == [1, 2]
 
     working(check)
+
+
+def test_who_looks_after_a_commit_may_object() -> None:
+    def object_() -> NoReturn:
+        raise Moved
+
+    async def whole() -> None:
+        connect: Any = Flaky
+        worker = Worker("test", connect, Health(), writes=True, after=object_)
+        with pytest.raises(StoreError, match="moved or deleted"):
+            await worker.do(add(1))
+        await worker.close()
+
+    asyncio.run(whole())
 
 
 def test_who_asked_on_a_loop_that_ended_stops_nobody() -> None:

@@ -7,11 +7,12 @@ import sqlite3
 
 from vivace.errors import StoreError
 
-__all__ = ["Health", "is_busy", "store_error"]
+__all__ = ["Health", "Moved", "is_busy", "store_error"]
 
 log = logging.getLogger("vivace.store")
 
 _DAMAGED = "is damaged. Stop the server, put a backup in its place or move it away, and start again"
+_MOVED = "was moved or deleted while the server ran. Start the server again"
 _LOCKED = "is locked by another program; let go of it there"
 _UNWRITABLE = "cannot be written; look at its permissions and its disk"
 
@@ -28,8 +29,15 @@ _WORDS = {
 }
 
 
+_FOR_GOOD = (_DAMAGED, _MOVED)
+
+
+class Moved(Exception):
+    """The file is not where it was; what is written to it now will be lost."""
+
+
 class Health:
-    """What went wrong last. A turn that was kept is the cure of all but damage."""
+    """What went wrong last. A turn that was kept cures it, unless the file itself is spoilt."""
 
     def __init__(self) -> None:
         self._words: str | None = None
@@ -41,12 +49,12 @@ class Health:
     def failed(self, error: Exception) -> None:
         """Errors that are no fault of the store, but of what it was given, say nothing of it."""
         words = _words(error)
-        if words not in (None, self._words) and self._words != _DAMAGED:
+        if words not in (None, self._words) and self._words not in _FOR_GOOD:
             self._words = words
             log.error("the store %s", words)
 
     def recovered(self) -> None:
-        if self._words not in (None, _DAMAGED):
+        if self._words not in (None, *_FOR_GOOD):
             self._words = None
             log.info("the store works again")
 
@@ -65,6 +73,8 @@ def store_error(error: Exception) -> StoreError:
 
 
 def _words(error: Exception) -> str | None:
+    if isinstance(error, Moved):
+        return _MOVED
     return _WORDS.get(_code(error))
 
 

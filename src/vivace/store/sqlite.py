@@ -19,7 +19,7 @@ from typing import Any
 from vivace.errors import StoreError
 from vivace.store.base import StoredTurn
 from vivace.store.files import Claim, make
-from vivace.store.health import Health
+from vivace.store.health import Health, Moved
 from vivace.store.pruning import believe, forget, give_back
 from vivace.store.schema import LONG_WAL, MEMORY, connect, prepare
 from vivace.store.worker import Worker
@@ -108,9 +108,10 @@ class SqliteStore:
                 raise IsADirectoryError(0, "it is a folder")
             self._claim = Claim(file)
             make(file)
+            self._file, self._inode = file, file.stat().st_ino
             self._wal = file.with_name(f"{file.name}-wal")
             where = str(file)
-        after = self._look_at_wal if self._claim else lambda: None
+        after = self._look_at_files if self._claim else lambda: None
         self._writer = Worker(
             "store", partial(prepare, where), self._health, writes=True, after=after
         )
@@ -211,9 +212,16 @@ class SqliteStore:
             await self._writer.do(partial(_fill, size=size), alone=True)
         self._health.recovered()
 
-    def _look_at_wal(self) -> None:
+    def _look_at_files(self) -> None:
         """In the writing thread, after each commit."""
-        if self._wal.stat().st_size > LONG_WAL and time.monotonic() - self._copied > _COPY_EVERY:
+        try:
+            moved = self._file.stat().st_ino != self._inode
+            length = self._wal.stat().st_size
+        except FileNotFoundError:
+            moved = True
+        if moved:
+            raise Moved
+        if length > LONG_WAL and time.monotonic() - self._copied > _COPY_EVERY:
             self._copied = time.monotonic()
             self._janitor.post(_checkpoint)
             self._janitor.post(_checkpoint)  # what came during the first; then the WAL starts anew

@@ -54,7 +54,7 @@ class Worker:
         writes: bool = False,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        """``after`` is called in the thread when something was written."""
+        """``after`` is called in the thread when something was written, and may object."""
         self._connect = connect
         self._connection: sqlite3.Connection | None = connect()
         self._health = health
@@ -169,9 +169,9 @@ class Worker:
             for job in batch:
                 self._serve([job], waiting)
         else:
+            self._after()
             for job, result in zip(batch, results, strict=True):
                 job.answer(result, None)
-            self._after()
 
     def _undo(self, connection: sqlite3.Connection) -> None:
         try:
