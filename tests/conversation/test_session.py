@@ -303,6 +303,7 @@ def test_an_interrupt_of_anything_else_is_refused() -> None:
     for response_id in (over.id, "resp_nobody"):
         frame = refused(one.receive(Interrupt(response_id=response_id)))
         assert (frame.status, frame.error.code) == (404, "response_not_found")
+        assert frame.error.param == "response_id"
 
 
 def test_closing_stops_what_runs_and_drops_what_waits() -> None:

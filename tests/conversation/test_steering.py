@@ -456,6 +456,8 @@ class Redirecting(RuleBasedStateMachine):
         self.by_lane: dict[str | None, list[str]] = {}
         self.returned: list[str] = []
         self.last_word = ""
+        self.lanes: dict[str, str | None] = {}
+        """Of the responses that were seen."""
         self.closed = False
         self.words = count()
 
@@ -476,6 +478,8 @@ class Redirecting(RuleBasedStateMachine):
                     self.hear(decision.event)
 
     def hear(self, event: Event) -> None:
+        if isinstance(event, SteerAccepted | SteerFailed | SteerPending):
+            self.hear_where(event)
         if isinstance(event, SteerAccepted):
             assert event.steer.id not in self.owned
             self.owned[event.steer.id] = self.last_word
@@ -487,10 +491,20 @@ class Redirecting(RuleBasedStateMachine):
         elif not isinstance(event, SteerFailed | ErrorFrame):
             assert not isinstance(event, ResponseEvent)
 
+    def hear_where(self, event: SteerAccepted | SteerFailed | SteerPending) -> None:
+        """A receipt comes on the lane of the response that was steered, and a refusal has words."""
+        target = event.steer.previous_response_id
+        if isinstance(event, SteerFailed):
+            assert event.error.message
+            if event.error.code == "response_not_found":
+                return
+        assert event.stream_id == (self.lanes[target] or UNSET)
+
     def tell(self, ticket: Ticket, events: list[ResponseEvent]) -> None:
         for event in events:
             if isinstance(event, ResponseCreated):
                 self.seen.append(ticket.id)
+                self.lanes[ticket.id] = ticket.lane
                 words = [text for text in texts(ticket) if text in self.owned.values()]
                 self.applied += words
                 self.by_lane.setdefault(ticket.lane, []).extend(words)
@@ -522,6 +536,11 @@ class Redirecting(RuleBasedStateMachine):
         ids = [*self.seen[-6:], "resp_nobody"]
         self.last_word = f"word {next(self.words)}"
         self.act(self.session.receive(steer(ids[pick % len(ids)], self.last_word, when=when)))
+
+    @rule(pick=picks)
+    def steers_to_nowhere(self, pick: int) -> None:
+        ids = [*self.seen[-6:], "resp_nobody"]
+        self.act(self.session.receive(steer(ids[pick % len(ids)], 7)))
 
     @rule(pick=picks)
     def interrupts(self, pick: int) -> None:
