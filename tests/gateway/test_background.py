@@ -121,6 +121,24 @@ def test_it_can_be_stopped_when_its_socket_is_gone(
     assert http.get(path).status_code == 404
 
 
+def test_when_its_key_is_revoked_it_ends_though_its_socket_is_gone(
+    gateway: RunningGateway, http: httpx.Client
+) -> None:
+    gateway.engine.play([Reply(then=(Say("one"), Stall(60)))])
+    with Socket(gateway.url) as socket:
+        response_id = begin(socket)
+        socket.until("response.output_text.delta")
+        socket.vanish()
+    eventually(lambda: gateway.gateway.metrics.connections._value.get() == 0)
+
+    async def revoke() -> None:
+        gateway.gateway.runner.revoke("local")
+
+    gateway.run(revoke())
+    eventually(lambda: http.get(f"{RESPONSES}/{response_id}").json()["status"] == "failed")
+    assert gateway.engine.running() == 0
+
+
 def test_over_a_socket_too_it_must_be_stored(gateway: RunningGateway) -> None:
     with Socket(gateway.url) as socket:
         refused = socket.turn("x", background=True, store=False)

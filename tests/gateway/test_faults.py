@@ -127,6 +127,18 @@ def test_a_fault_while_answering_ends_the_turn_as_failed(
         assert socket.turn("x")["type"] == "response.completed"
 
 
+def test_a_fault_of_an_endpoint_is_answered_with_words(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway.gateway.archive, "turn", failing)
+    with gateway.http as http:
+        answer = http.get(f"{RESPONSES}/resp_1", headers={"x-request-id": "mine"})
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "server_error"
+    assert "mine" in answer.json()["error"]["message"]
+    assert "secret" not in answer.text
+
+
 @pytest.mark.parametrize("path", [RESPONSES, "/v1/chat/completions"])
 def test_a_stream_whose_end_cannot_be_written_ends_with_an_error(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch, path: str

@@ -52,7 +52,7 @@ from vivace.gateway.chat import ChatApi
 from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.front import Front
-from vivace.gateway.http import json_response, speaks_errors, wrong_address
+from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import now
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
@@ -231,7 +231,7 @@ class Gateway:
         app = Starlette(
             routes=routes,
             middleware=middleware if origins else [],
-            exception_handlers={HTTPException: wrong_address},
+            exception_handlers={HTTPException: wrong_address, Exception: fault},
         )
         return Front(
             app,

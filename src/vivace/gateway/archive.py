@@ -40,7 +40,10 @@ _RECENT = 1000
 """How many turns of an owner can be continued without reading the store, and how many background
 responses are kept with their events."""
 _LIVE = frozenset({"queued", "in_progress"})
-_STOPPED = "This server stopped while it was in progress; send the request again."
+_STOPPED = (
+    "This server stopped while it was in progress, or could not store its end; send the request "
+    "again."
+)
 
 
 def _size(data: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -17,6 +18,7 @@ from vivace.errors import (
     InvalidRequest,
     NotFound,
     RequestError,
+    ServerFault,
     StoreError,
     TooLarge,
     Unavailable,
@@ -42,6 +44,7 @@ __all__ = [
     "EventStream",
     "Handler",
     "Replay",
+    "fault",
     "json_response",
     "problem",
     "raised",
@@ -51,6 +54,8 @@ __all__ = [
     "whole_number",
     "wrong_address",
 ]
+
+log = logging.getLogger("vivace.http")
 
 Handler = Callable[[Request], Coroutine[Any, Any, HttpResponse]]
 
@@ -87,6 +92,14 @@ def _methods_at(request: Request) -> set[str]:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
         for method in route.methods or ()
     }
+
+
+async def fault(request: Request, error: Exception) -> HttpResponse:
+    """What nobody foresaw; the server logs it."""
+    request_id = request.state.request_id
+    words = f"An internal error. Whoever runs this server finds it in the log by {request_id}."
+    log.error("fault request_id=%s", request_id)
+    return problem(ServerFault(words), request)
 
 
 def whole_number(text: str | None, least: int, most: int) -> int | None:

@@ -7,7 +7,7 @@ import zlib
 from bisect import bisect_right
 
 from vivace.gateway.meter import Outlet
-from vivace.protocol.codec import framed
+from vivace.protocol.codec import encode, framed
 from vivace.protocol.events import Event, Response, ResponseEvent
 from vivace.scheduling.memory import Held
 
@@ -32,7 +32,6 @@ class Record:
         self._held = held
         self.ended = False
         self.unstored: Response | None = None
-        """How it ended, when that could not be stored."""
         self._firsts: list[int] = []
         self._blocks: list[bytes] = []
         self._newest: list[bytes] = []
@@ -50,6 +49,11 @@ class Record:
         if self._newest_size >= _BLOCK:
             self._pack()
         self._changed.set()
+
+    def keep(self, response: Response) -> None:
+        """Its end could not be stored, so it is to be had from here."""
+        self.unstored = response
+        self._held.resize(self._held.size + len(encode(response)))
 
     def end(self) -> None:
         self.ended = True

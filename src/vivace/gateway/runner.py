@@ -499,7 +499,7 @@ class Connection:
             unstored = replace(turn.response, store=False)
             last[-1] = replace(last[-1], response=unstored)
             if run.record is not None:
-                run.record.unstored = unstored
+                run.record.keep(unstored)
         return last
 
     def _remember(self, lane: str | None) -> None:

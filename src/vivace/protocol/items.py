@@ -63,7 +63,7 @@ def check_depth(value: object, name: str) -> None:
     read, so that whoever walks it or writes it again, one level deeper, cannot run out of stack.
     """
     level = [value]
-    for _ in range(_DEPTH + 1):
+    for _ in range(_DEPTH):
         level = [
             inner
             for each in level
