@@ -10,6 +10,7 @@ asyncio's reports of lost tasks, and what ends the process or a thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import errno
 import logging
@@ -19,7 +20,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TextIO
 
 from vivace.visible import visible
 
@@ -58,9 +59,18 @@ class Discreet(logging.Formatter):
         return "" if ei[1] is None else "\n".join(_traced(ei[1], set()))
 
 
+class _Stderr(logging.StreamHandler[TextIO]):
+    """For a line that cannot be made, logging's own writes out all that was to be in it."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            place = f"{PurePath(record.pathname).name}:{record.lineno}"
+            self.stream.write(f"a line of the log is lost, of {record.name} at {place}\n")
+
+
 def log_to_stderr(level: int, form: str) -> None:
     """Have all that this process logs, and all that it dies of, on standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr(sys.stderr)
     handler.setFormatter(Discreet(form))
     logging.basicConfig(level=level, handlers=[handler])
 

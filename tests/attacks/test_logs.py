@@ -79,6 +79,7 @@ async def faulty_receive(self, event):
         asyncio.create_task(lost(words))
         threading.Thread(target=throw, args=(ThreadFault(words),)).start()
         logging.getLogger("uvicorn.error").error("failed: %s", LibraryFault(words))
+        logging.getLogger("uvicorn.error").error("failed after %d s", words)
         await asyncio.sleep(0)
         raise SocketFault(words)
     await receive(self, event)
@@ -111,4 +112,5 @@ def test_no_error_carries_a_prompt_into_the_log(server: Serve) -> None:
     assert "vivace.errors.StoreError" in server.log
     for place in ("in faulty_generate", "in faulty_plan", "in faulty_save", "in faulty_receive"):
         assert place in server.log
+    assert "a line of the log is lost, of uvicorn.error at sitecustomize.py:" in server.log
     assert SECRET not in server.log
