@@ -16,6 +16,7 @@ import time
 from asyncio import Transport
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 
 from vivace.config import LOCAL, LimitsConfig
 from vivace.errors import RequestError, TooManyRequests, Unavailable
@@ -49,13 +50,13 @@ stopping a writer and letting it go on."""
 
 
 class _Unread:
-    """What a client has not taken, and since when none of it."""
+    """What a client has not taken, and since when none of it; first looked at by ``watch``."""
 
     __slots__ = ("since", "size")
 
-    def __init__(self, since: float, size: int) -> None:
-        self.since = since
-        self.size = size
+    def __init__(self) -> None:
+        self.since = time.monotonic()
+        self.size: int | None = None
 
 
 class Hold:
@@ -77,6 +78,7 @@ class Connections:
         self.limits = limits
         self.metrics = metrics
         self._trusted = [ipaddress.ip_network(network) for network in trusted]
+        self._group = lru_cache(1024)(self._find_group)
         self._open: dict[Transport, str | None] = {}
         self._turned_away: set[Transport] = set()
         self._by_address: dict[str, int] = {}
@@ -108,7 +110,7 @@ class Connections:
         self._turned_away.add(transport)
         return refusal
 
-    def _group(self, address: str | None) -> str | None:
+    def _find_group(self, address: str | None) -> str | None:
         """What counts as one address; None for what is not counted by it."""
         if address is None:
             return None
@@ -160,10 +162,10 @@ class Connections:
         if change > 0:
             most = self.limits.unfinished_megabytes_per_key * _MEGABYTE
             if held + change > most and owner != LOCAL:
-                raise _TOO_MUCH_OF_KEY
+                raise _too_much_of_key()
             most = self.limits.unfinished_megabytes * _MEGABYTE
             if sum(self._unfinished.values()) + change > most:
-                raise _TOO_MUCH
+                raise _too_much()
         if held + change:
             self._unfinished[owner] = held + change
         else:
@@ -182,7 +184,7 @@ class Connections:
     def unread(self, transport: Transport) -> None:
         """The client has more to take than we will keep for it for long."""
         if transport not in self._unread:
-            self._unread[transport] = _Unread(time.monotonic(), _untaken(transport))
+            self._unread[transport] = _Unread()
 
     def taken(self, transport: Transport) -> None:
         self._unread.pop(transport, None)
@@ -207,6 +209,8 @@ class Connections:
             size = _untaken(transport)
             if size == 0:
                 del self._unread[transport]
+            elif unread.size is None:
+                unread.size = size
             elif size <= unread.size - _STEP:
                 unread.since, unread.size = now, size
             elif unread.since <= now - patience:
@@ -253,16 +257,20 @@ _CROWDED = TooManyRequests(
 )
 
 
-_TOO_MUCH = Unavailable(
-    "This server receives as much at once as it takes; try again in a moment.",
-    code="too_much_unfinished",
-    retry_after=1,
-)
-_TOO_MUCH_OF_KEY = TooManyRequests(
-    "This key sends more at once than it may; send one after the other.",
-    code="too_much_unfinished",
-    retry_after=1,
-)
+def _too_much() -> RequestError:
+    return Unavailable(
+        "This server receives as much at once as it takes; try again in a moment.",
+        code="too_much_unfinished",
+        retry_after=1,
+    )
+
+
+def _too_much_of_key() -> RequestError:
+    return TooManyRequests(
+        "This key sends more at once than it may; send one after the other.",
+        code="too_much_unfinished",
+        retry_after=1,
+    )
 
 
 def _crowded_key(count: int) -> RequestError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from typing import Any, Literal
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -21,6 +21,9 @@ from vivace.gateway.connections import ABORT, EARNS_TIME, Connections
 from vivace.gateway.refusals import HEAD_BYTES, HEAD_TOO_LARGE, HEADERS, LATE, NO_HTTP, answer
 
 __all__ = ["HttpConnection"]
+
+_Part = Literal["head", "body"] | None
+"""What of a request has begun and is not whole."""
 
 _LINGER = 2.0
 """Seconds that a refused client gets to read why. A connection that is closed while the client
@@ -42,6 +45,9 @@ class HttpConnection(HttpToolsProtocol):
         self._answering: deque[RequestResponseCycle] = deque()
         """Requests that are not answered yet: the first is being answered, others were pipelined
         behind it. ``cycle`` is the newest."""
+        self._part: _Part = None
+        self._moved = False
+        """Whether it has become another part, or another request's, since that was last noted."""
         self._pending = 0
         """Bytes since the last that came to anything: of a head, a trailer, a chunk's size."""
         self._brought = 0
@@ -74,38 +80,57 @@ class HttpConnection(HttpToolsProtocol):
     # -- what a client says -----------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self._unwanted is not None and not self._refused:
-            self._refuse(self._unwanted)  # not before it has asked: many would not hear it
         if self._refused:
             return
+        if self._unwanted is not None:  # not told before it has asked: many would not hear it
+            self._refuse(self._unwanted)
+        else:
+            self._read(data)
+
+    def _read(self, data: bytes) -> None:
         self._pending += len(data)
         super().data_received(data)
-        if self._pending > HEAD_BYTES and not self._refused:
+        if self._refused:
+            return
+        if self._moved:
+            self._note_part()
+        if self._pending > HEAD_BYTES:
             self._refuse(HEAD_TOO_LARGE)
+
+    def _note_part(self) -> None:
+        """After all that came at once: most requests are whole by then, and have no deadline."""
+        self._moved = False
+        self._all.whole(self.transport)
+        if self._part == "head":
+            self._all.expect(self.transport, self._limits.head_seconds, self._late_head)
+        elif self._part == "body":
+            self._await_body()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._part, self._moved = "head", True
         self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
-        self._all.expect(self.transport, self._limits.head_seconds, self._late_head)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= HEADERS:
-            self._fault = HEAD_TOO_LARGE
-            raise self._fault  # the parser stops, and send_400_response is called
+            self._stop_parsing()
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > HEAD_BYTES:
-            self._fault = HEAD_TOO_LARGE
-            raise self._fault
+        if self._pending > HEAD_BYTES:  # of what came at once, which may be of a body too
+            head = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            if head > HEAD_BYTES:
+                self._stop_parsing()
+        self._part, self._moved = "body", True
         self._pending = 0
-        self._all.whole(self.transport)
-        self._await_body()
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:  # an upgrade gets none
             self._answering.append(self.cycle)
+
+    def _stop_parsing(self) -> None:
+        self._fault = HEAD_TOO_LARGE
+        raise ValueError  # the parser's error, of which send_400_response is told
 
     def on_body(self, body: bytes) -> None:
         self._pending = 0
@@ -113,8 +138,8 @@ class HttpConnection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._part, self._moved = None, True
         self._pending = 0
-        self._all.whole(self.transport)
         super().on_message_complete()
 
     # -- what it is told --------------------------------------------------------------------------
