@@ -55,7 +55,7 @@ class Peer:
     """A client that sends any bytes, and reads frames."""
 
     def __init__(self, server: Serve) -> None:
-        self._plug = server.raw(timeout=5)
+        self._plug = server.raw(timeout=20)
         key = base64.b64encode(os.urandom(16)).decode()
         lines = ["GET /v1/responses HTTP/1.1", "host: localhost", "upgrade: websocket"]
         lines += ["connection: upgrade", "sec-websocket-version: 13", f"sec-websocket-key: {key}"]
@@ -375,3 +375,11 @@ def test_a_fault_in_the_middle_of_a_turn_ends_it_quietly(peer: Peer) -> None:
     assert peer.read()[0] == TEXT
     peer.send(frame(3))
     assert peer.close_code() == PROTOCOL_ERROR
+
+
+def test_many_small_fragments_cost_their_bytes_and_no_more(peer: Peer, server: Serve) -> None:
+    before = server.resident
+    fragments = frame(CONT, b"  ", fin=False, mask=bytes(4)) * 100_000
+    peer.send(frame(TEXT, b"{", fin=False), fragments, frame(PING, b"all read?"))
+    assert peer.read() == (PONG, b"all read?")
+    assert server.resident < before + 3_000_000

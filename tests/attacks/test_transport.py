@@ -287,15 +287,6 @@ def test_what_is_not_whole_is_bounded_for_a_key_and_for_all(server: Serve) -> No
         eventually(lambda: server.metric("vivace_unfinished_bytes", "ben") == 0)
 
 
-def test_many_small_fragments_cost_their_bytes_and_no_more(server: Serve) -> None:
-    with plug(server, handshake()) as one:
-        one.recv(500)
-        before = server.resident
-        one.sendall(frame(b"{", fin=False) + frame(b"  ", 0, fin=False) * 100_000 + frame(b"", 9))
-        assert one.recv(2) == bytes([0x8A, 0])  # the pong: all before it has been read
-        assert server.resident < before + 3_000_000
-
-
 def test_a_handshake_that_cannot_be_read_is_answered(server: Serve) -> None:
     with plug(server, handshake().replace(b"GET", b"POST", 1)) as one:
         assert heard(one).startswith(b"HTTP/1.1 40")
