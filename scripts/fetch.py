@@ -20,7 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vivace.download import Wanted, bring, cache_root, hub_url, megabytes, progress_line
+from vivace.download.files import bring, cache_root
+from vivace.download.hub import hub_url
+from vivace.download.progress import megabytes, progress_line
+from vivace.download.wanted import Wanted
 from vivace.errors import DownloadError
 
 MANIFEST = Path(__file__).with_name("manifest.toml")

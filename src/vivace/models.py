@@ -197,7 +197,7 @@ def _index() -> dict[str, Model]:
         if model.gguf is not None:
             keys.add(model.gguf.repo)
             if model.gguf.file is not None:
-                keys.add(model.gguf.file)
+                keys.add(model.gguf.file.rpartition("/")[2])
         for key in keys:
             index[key.casefold()] = model
     return index

@@ -11,8 +11,8 @@ from tests.support.hub import Hub
 from vivace import models
 from vivace.cli.choice import Choice, check_memory, choose, engine_for
 from vivace.cli.machine import Machine
-from vivace.download import Wanted
-from vivace.errors import ConfigError
+from vivace.download.wanted import Wanted
+from vivace.errors import ConfigError, DownloadError
 
 GIB = 1 << 30
 CODER = "qwen2.5-coder-0.5b"
@@ -27,6 +27,8 @@ def machine(memory: int = 16, *, free: float | None = None, kind: models.Kind = 
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VIVACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "no-token"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "cache"
 
@@ -39,8 +41,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 def wanted(choice: Choice) -> Wanted:
-    assert choice.wanted is not None
-    return choice.wanted
+    (only,) = choice.wanted
+    return only
 
 
 # -- nothing was asked for ------------------------------------------------------------------------
@@ -108,7 +110,7 @@ def test_what_vllm_loads_fits_into_the_gpu(memory: int) -> None:
     assert choice.engine == "vLLM"
     assert choice.model is not None
     assert str(choice.path) == choice.model.served.repo
-    assert choice.wanted is None  # vLLM fetches it
+    assert choice.wanted == ()  # vLLM fetches it
     check_memory(choice, here, models.FAST_CONTEXT, 64)
 
 
@@ -177,7 +179,7 @@ def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
     path.touch()
     choice = choose("My own.gguf", machine())
     assert choice.path == path.resolve()
-    assert choice.wanted is None
+    assert choice.wanted == ()
     assert choice.model is None
     assert choice.name == "My own"
 
@@ -195,6 +197,16 @@ def test_a_file_that_we_know_keeps_what_we_know_of_it(tmp_path: Path) -> None:
 def test_a_path_without_a_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"There is no file .*none\.gguf"):
         choose("none.gguf", machine())
+
+
+def test_any_piece_of_a_split_file_leads_to_the_first(tmp_path: Path) -> None:
+    pieces = [tmp_path / f"own-0000{number}-of-00002.gguf" for number in (1, 2)]
+    pieces[1].touch()
+    with pytest.raises(ConfigError, match=r"There is no file .*own-00001-of-00002\.gguf"):
+        choose(str(pieces[1]), machine())
+    pieces[0].touch()
+    for piece in pieces:
+        assert choose(str(piece), machine()).path == pieces[0]
 
 
 def test_a_folder_that_happens_to_have_a_models_name_is_not_in_its_way(tmp_path: Path) -> None:
@@ -231,6 +243,50 @@ def test_of_a_repository_the_usual_quantisation_in_one_piece_is_chosen(
     assert cache in choice.path.parents
 
 
+def test_a_model_that_is_only_there_in_pieces_is_brought_in_all_of_them(
+    hub: Hub, cache: Path, tmp_path: Path
+) -> None:
+    names = [f"Q4_K_M/large-Q4_K_M-0000{number}-of-00002.gguf" for number in (1, 2)]
+    (tmp_path / "empty").touch()
+    for name in [*names, "large-Q2_K.gguf"]:
+        hub.hold("someone/Large-GGUF", tmp_path / "empty", name=name)
+    choice = choose("someone/Large-GGUF", machine())
+    assert [each.url for each in choice.wanted] == [
+        f"{hub.url}/someone/Large-GGUF/resolve/main/{name}" for name in names
+    ]
+    assert choice.path == choice.wanted[0].path
+    assert {each.path.parent for each in choice.wanted} == {cache / "models/someone--Large-GGUF"}
+    choice.path.parent.mkdir(parents=True)
+    choice.wanted[0].path.touch()  # a run that was ended after the first
+    assert choose("someone/Large-GGUF", machine()).wanted == choice.wanted
+    choice.wanted[1].path.touch()
+    hub.leave()
+    assert choose("someone/Large-GGUF", machine()).path == choice.path
+
+
+def test_a_row_of_the_table_may_be_in_pieces() -> None:
+    choice = choose("gpt-oss-120b", machine(128))
+    assert [each.path.name for each in choice.wanted] == [
+        f"gpt-oss-120b-mxfp4-0000{number}-of-00003.gguf" for number in (1, 2, 3)
+    ]
+    assert {each.size for each in choice.wanted} == {None}
+
+
+def test_a_repository_with_terms_is_listed_to_who_accepted_them(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(hub, tmp_path, "someone/gated", "model-q4_k_m.gguf")
+    hub.gated["someone/gated"] = "hf_mine"
+    with pytest.raises(DownloadError) as caught:
+        choose("someone/gated", machine())
+    assert f"accept its terms: do so at {hub.url}/someone/gated, set HF_TOKEN" in str(caught.value)
+    monkeypatch.setenv("HF_TOKEN", "hf_of_another")
+    with pytest.raises(DownloadError, match="as the person whose token is used here"):
+        choose("someone/gated", machine())
+    monkeypatch.setenv("HF_TOKEN", "hf_mine")
+    assert choose("someone/gated", machine()).wanted
+
+
 def test_files_of_one_name_from_two_repositories_do_not_meet(hub: Hub, tmp_path: Path) -> None:
     for repo in ("one/model", "two/model"):
         held(hub, tmp_path, repo, "model-q4_k_m.gguf")
@@ -241,17 +297,17 @@ def test_a_repository_without_such_a_file_leads_to_one_that_has_it(
     hub: Hub, tmp_path: Path
 ) -> None:
     held(hub, tmp_path, "someone/model", "model.safetensors")
-    with pytest.raises(ConfigError, match=r"no Q4_K_M GGUF file in one piece.*-GGUF"):
+    with pytest.raises(ConfigError, match=r"no Q4_K_M GGUF file.*-GGUF"):
         choose("someone/model", machine())
 
 
 def test_a_repository_that_is_not_there_leads_to_the_spelling(hub: Hub) -> None:
-    with pytest.raises(ConfigError, match=r"404.*Check the spelling"):
+    with pytest.raises(DownloadError, match=r"404.*Check the spelling"):
         choose("someone/nothing", machine())
 
 
 def test_a_hub_that_is_not_there_leads_to_a_local_file() -> None:
-    with pytest.raises(ConfigError, match="--model PATH"):
+    with pytest.raises(DownloadError, match="--model PATH"):
         choose("someone/model", machine())
 
 

@@ -5,6 +5,7 @@ Only the hub is ours: it stands on loopback, so that it can break off, spoil a f
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -26,6 +27,7 @@ import pytest
 
 from tests.support.disk import small_disk_at
 from tests.support.files import model_file
+from tests.support.gguf_split import split
 from tests.support.hub import CleanHome, Hub
 from tests.support.process import free_port
 from tests.support.socket import Event, Socket
@@ -296,6 +298,27 @@ def test_a_hub_id_outside_of_our_table_is_downloaded_and_run(
         names = httpx.get(f"{up.url}/models").json()["data"]
     assert [row["id"] for row in names] == ["a-model"]
     assert hub.sent[-1].size == WEIGHTS.size
+
+
+def test_a_model_in_pieces_behind_terms_is_brought_and_run(
+    home: CleanHome, hub: Hub, weights: Path
+) -> None:
+    home.cache.mkdir()  # what is kept there is cleared
+    for piece in split(weights, home.cache, 3):
+        with piece.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        name = f"Q4_K_M/small-Q4_K_M{piece.stem[-15:]}.gguf"
+        hub.hold("someone/Small-GGUF", piece, sha256=sha256, name=name)
+    hub.gated["someone/Small-GGUF"] = "hf_mine"
+    assert "accept its terms" in complaint(home, "--model", "someone/Small-GGUF")
+    login = home.folder / ".cache/huggingface"  # as hf auth login leaves it
+    login.mkdir(parents=True)
+    (login / "token").write_text("hf_mine\n")
+    with Up(home, "--model", "someone/Small-GGUF", *SMALL) as up:
+        up.says(READY)
+    assert [sent.file[-20:] for sent in hub.sent] == [
+        f"-0000{number}-of-00003.gguf" for number in (1, 2, 3)
+    ]
 
 
 def test_a_proxy_for_the_world_is_not_asked_about_this_machine(

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.test_download import CONTENT, SHA256, Hub, hub
+from tests.download.test_files import CONTENT, SHA256, Hub, hub
 
 __all__ = ["hub"]
 

@@ -1,7 +1,7 @@
 """A model hub on loopback, with its redirects and headers, and a home that knows no other.
 
 Point ``HF_ENDPOINT`` at ``Hub.url``. It can be told to break off, to spoil what it sends, to be
-slow, and to go away.
+slow, to ask for a token, and to go away.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Hub:
 
     def __init__(self) -> None:
         self.files: dict[tuple[str, str], Held] = {}
+        self.gated: dict[str, str] = {}
+        """Repositories for those who accepted their terms, and the token of one who did."""
         self.asked: list[str] = []
         """Method and path of every request."""
         self.sent: list[Sent] = []
@@ -56,9 +58,11 @@ class Hub:
         self._port = 0
         self._server: _Server | None = None
 
-    def hold(self, repo: str, path: Path, *, sha256: str | None = None) -> None:
+    def hold(
+        self, repo: str, path: Path, *, sha256: str | None = None, name: str | None = None
+    ) -> None:
         """Have this file in a repository; with a hash it is announced as the hub does."""
-        self.files[repo, path.name] = Held(path, sha256)
+        self.files[repo, name or path.name] = Held(path, sha256)
 
     @property
     def url(self) -> str:
@@ -120,11 +124,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         hub, path = self.server.hub, unquote(self.path)
         hub.asked.append(f"{self.command} {path}")
-        if path.startswith("/api/models/"):
-            self._describe(path.removeprefix("/api/models/"))
-            return
         elsewhere = path.startswith("/elsewhere/")
-        repo, _, rest = path.removeprefix("/elsewhere").strip("/").partition("/resolve/")
+        place = path.removeprefix("/elsewhere").removeprefix("/api/models").strip("/")
+        repo, _, rest = place.partition("/resolve/")
+        if not elsewhere and self._is_closed(repo):
+            return
+        if path.startswith("/api/models/"):
+            self._describe(repo)
+            return
         name = rest.partition("/")[2]
         held = hub.files.get((repo, name))
         if held is None:
@@ -133,6 +140,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._transfer(name, held)
         else:
             self._redirect(held)
+
+    def _is_closed(self, repo: str) -> bool:
+        """As the hub says it: who is nobody gets 401, and whose token is not enough 403."""
+        needed, given = self.server.hub.gated.get(repo), self.headers.get("Authorization")
+        if needed is None or given == f"Bearer {needed}":
+            return False
+        self._head(403 if given else 401, **{"X-Error-Code": "GatedRepo", "Content-Length": "0"})
+        return True
 
     def _describe(self, repo: str) -> None:
         names = [name for owner, name in self.server.hub.files if owner == repo]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-import json
-import urllib.request
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,10 @@ from msgspec import Struct
 
 from vivace import models
 from vivace.cli.machine import Machine
-from vivace.download import Wanted, cache_root, hub_url
+from vivace.download.files import cache_root
+from vivace.download.hub import first_of, hub_url, parts_of
+from vivace.download.listing import files_in
+from vivace.download.wanted import Wanted
 from vivace.errors import ConfigError
 from vivace.models import Model
 
@@ -35,8 +38,8 @@ class Choice(Struct, frozen=True, kw_only=True):
     engine: EngineName = "llama.cpp"
     gpus: int = 1
     """How many GPUs vLLM spreads it over."""
-    wanted: Wanted | None = None
-    """What to download first; None for a file of the person's own."""
+    wanted: tuple[Wanted, ...] = ()
+    """What to download first; nothing for a file of the person's own."""
     model: Model | None = None
     """What we know of it, if it is in our table."""
 
@@ -119,54 +122,53 @@ def _from_table(model: Model, why: str) -> Choice:
             f"{model.name} has no GGUF file that we know of, so llama.cpp cannot run it. Serve it "
             "with vLLM."
         )
-    path = cache_root() / "models" / weights.file
-    wanted = Wanted(
-        name=model.name,
-        url=hub_url(weights.repo, weights.file),
-        path=path,
-        size=weights.size if weights.sha256 else None,
-        sha256=weights.sha256,
+    folder = cache_root() / "models"
+    wanted = _wanted(model.name, weights.repo, weights.file, folder)
+    if weights.sha256 is not None:  # of the first where it is split
+        size = weights.size if len(wanted) == 1 else None
+        wanted = (replace(wanted[0], size=size, sha256=weights.sha256), *wanted[1:])
+    return Choice(name=model.name, path=wanted[0].path, why=why, wanted=wanted, model=model)
+
+
+def _wanted(name: str, repo: str, file: str, folder: Path) -> tuple[Wanted, ...]:
+    """The file, with those that belong to it where it is split; all lie in one folder."""
+    return tuple(
+        Wanted(name=name, url=hub_url(repo, part), path=folder / Path(part).name)
+        for part in parts_of(file)
     )
-    return Choice(name=model.name, path=path, why=why, wanted=wanted, model=model)
 
 
 def _from_path(path: Path) -> Choice:
-    if not path.is_file():
-        raise ConfigError(f"There is no file {path}.")
+    for part in parts_of(path.name):
+        if not path.with_name(part).is_file():
+            raise ConfigError(f"There is no file {path.with_name(part)}.")
+    path = path.with_name(first_of(path.name))
     known = models.find(path.name)
     name = known.name if known is not None else path.stem
     return Choice(name=name, path=path.resolve(), why="it is your file", model=known)
 
 
+_USUAL = re.compile(r"q4_k_m(-00001-of-\d{5})?\.gguf$", re.IGNORECASE)
+"""The quantisation most people run."""
+
+
 def _from_hub(repo: str) -> Choice:
-    """The quantisation most people run, out of a repository of GGUF files."""
+    """The usual quantisation out of a repository of GGUF files."""
     # Two repositories may have files of one name, so each gets a folder of its own.
     folder = cache_root() / "models" / repo.replace("/", "--")
-    name = repo.split("/")[1].removesuffix("-GGUF").lower()
-    here = next(folder.glob("*.gguf"), None)
-    if here is not None:  # verified when it came; no network is needed to use it again
-        return Choice(name=name, path=here, why="you asked for it")
-    address = hub_url(repo, "").split(f"/{repo}/")[0] + f"/api/models/{repo}"
-    try:
-        with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310
-            files = [each["rfilename"] for each in json.load(answer)["siblings"]]
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(
-            f"The hub does not know '{repo}' or cannot be reached ({error}). Check the spelling "
-            "and the connection, or give a local file with --model PATH."
-        ) from None
-    fitting = sorted(
-        (file for file in files if file.lower().endswith("q4_k_m.gguf") and "-of-" not in file),
-        key=len,
-    )
+    name, why = repo.split("/")[1].removesuffix("-GGUF").lower(), "you asked for it"
+    for here in sorted(folder.glob("*.gguf")):  # verified when it came: needs no network again
+        if all((folder / part).is_file() for part in parts_of(here.name)):
+            return Choice(name=name, path=here, why=why)
+    fitting = [file for file in files_in(repo) if _USUAL.search(file)]
     if not fitting:
         raise ConfigError(
-            f"'{repo}' has no Q4_K_M GGUF file in one piece. Name a repository that has (often "
-            "the same with -GGUF), or give a local file with --model PATH."
+            f"'{repo}' has no Q4_K_M GGUF file. Name a repository that has (often the same with "
+            "-GGUF), or give a local file with --model PATH."
         )
-    path = folder / Path(fitting[0]).name
-    wanted = Wanted(name=repo, url=hub_url(repo, fitting[0]), path=path, size=None, sha256=None)
-    return Choice(name=name, path=path, why="you asked for it", wanted=wanted)
+    file = min(fitting, key=lambda file: (len(parts_of(file)), len(file)))
+    wanted = _wanted(repo, repo, file, folder)
+    return Choice(name=name, path=wanted[0].path, why=why, wanted=wanted)
 
 
 def _unknown(asked: str) -> str:

@@ -23,7 +23,8 @@ from vivace.config import (
     StoreConfig,
     VllmConfig,
 )
-from vivace.download import bring, progress_line
+from vivace.download.files import bring_all
+from vivace.download.progress import progress_line
 from vivace.errors import ConfigError
 from vivace.gateway.app import accelerators, serve
 from vivace.logs import log_to_stderr
@@ -194,10 +195,10 @@ def _warn_of_idle_gpu(machine: Machine) -> None:
 
 
 def _fetch(choice: Choice) -> None:
-    if choice.wanted is None:
+    if not choice.wanted:
         return
     with progress_line(visible(choice.name)) as progress:
-        fetched = bring(choice.wanted, progress, tell=lambda line: _say("file", line))
+        fetched = bring_all(choice.wanted, progress, tell=lambda line: _say("file", line))
     if fetched:
         _say("file", f"{shortened(choice.path)} (verified)")
     else:

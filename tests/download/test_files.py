@@ -22,8 +22,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.disk import small_disk_at
-from vivace import download
-from vivace.download import Wanted, bring, cache_root, hub_url, progress_line
+from tests.support.hub import Hub as FakeHub
+from vivace.download import files, transfer, web
+from vivace.download.files import bring, bring_all, cache_root
+from vivace.download.hub import hub_url
+from vivace.download.wanted import Wanted
 from vivace.errors import DownloadError
 
 CONTENT = bytes(range(256)) * 4096
@@ -136,7 +139,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with serving() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.delenv("HF_TOKEN", raising=False)
-        monkeypatch.setattr("vivace.download.time.sleep", lambda _: None)
+        monkeypatch.setenv("HF_TOKEN_PATH", "/nowhere")
+        monkeypatch.setattr("vivace.download.transfer.time.sleep", lambda _: None)
         yield server
 
 
@@ -181,7 +185,7 @@ def test_a_second_call_asks_nobody_and_hashes_nothing(
 ) -> None:
     assert bring(wanted)
     assert wanted.path.read_bytes() == CONTENT
-    monkeypatch.setattr(download, "_hashed", None)
+    monkeypatch.setattr(files, "_hashed", None)
     assert not bring(wanted)
     assert [asked.method for asked in hub.asked] == ["GET"]
 
@@ -216,9 +220,9 @@ def test_what_stops_the_caller_keeps_the_part(hub: Hub, wanted: Wanted, part: Pa
 
     with pytest.raises(KeyboardInterrupt):
         bring(wanted, stop)
-    assert part.read_bytes() == CONTENT[: download.CHUNK]
+    assert part.read_bytes() == CONTENT[: transfer.CHUNK]
     assert bring(wanted)
-    assert hub.starts == [0, download.CHUNK]
+    assert hub.starts == [0, transfer.CHUNK]
 
 
 def test_a_server_without_ranges_sends_it_all_again(hub: Hub, wanted: Wanted) -> None:
@@ -231,7 +235,7 @@ def test_a_server_without_ranges_sends_it_all_again(hub: Hub, wanted: Wanted) ->
 def test_a_server_that_never_gets_further_is_left(hub: Hub, wanted: Wanted) -> None:
     hub.cuts, hub.ranges = 100, False
     assert "ended early" in refused(wanted)
-    assert hub.starts == [0] * (1 + download.BARREN_TRIES)
+    assert hub.starts == [0] * (1 + transfer.BARREN_TRIES)
 
 
 def test_an_answer_from_the_wrong_place_is_not_appended(
@@ -252,7 +256,7 @@ def test_failing_servers_are_left_and_what_came_is_kept(
     message = refused(wanted)
     assert "answered 503" in message
     assert f"0.0 MB are kept in {part}" in message
-    assert hub.starts == [1000] * download.BARREN_TRIES
+    assert hub.starts == [1000] * transfer.BARREN_TRIES
     assert part.read_bytes() == CONTENT[:1000]
 
 
@@ -262,9 +266,34 @@ def test_a_missing_file_is_not_asked_for_twice(hub: Hub, wanted: Wanted) -> None
     assert hub.starts == [0]
 
 
-def test_a_closed_repository_leads_to_the_token(hub: Hub, wanted: Wanted) -> None:
+def test_a_closed_repository_leads_to_the_token(
+    hub: Hub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub.status = 401
-    assert "set HF_TOKEN" in refused(wanted)
+    for each in (wanted, unknown(wanted)):
+        assert "set HF_TOKEN" in refused(each)
+    monkeypatch.setenv("HF_TOKEN", "hf_mine")
+    assert "your token may not read it" in refused(wanted)
+
+
+def test_a_repository_with_terms_leads_to_them(
+    hub: Hub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeHub() as gated:
+        monkeypatch.setenv("HF_ENDPOINT", gated.url)
+        tiny = wanted.path.parent / "held"
+        tiny.parent.mkdir()
+        tiny.write_bytes(CONTENT)
+        gated.hold("someone/tiny", tiny, sha256=SHA256, name="tiny.gguf")
+        gated.gated["someone/tiny"] = "hf_mine"
+        for each in (wanted, unknown(wanted)):
+            each = dataclasses.replace(each, url=hub_url("someone/tiny", "tiny.gguf"))
+            message = refused(each)
+            assert f"accept its terms: do so at {gated.url}/someone/tiny, set HF_TOKEN" in message
+        login = wanted.path.parent / "token"  # as hf auth login leaves it
+        login.write_text("hf_mine")
+        monkeypatch.setenv("HF_TOKEN_PATH", str(login))
+        assert bring(each)
 
 
 def test_a_part_longer_than_the_servers_file_is_dropped(
@@ -340,7 +369,7 @@ def test_a_touched_cached_file_is_hashed_and_taken(
     os.utime(wanted.path, (1, 1))
     wanted.path.with_name("tiny.gguf.ok").write_text(stamp)
     assert not bring(wanted)
-    monkeypatch.setattr(download, "_hashed", None)
+    monkeypatch.setattr(files, "_hashed", None)
     assert not bring(wanted)
     assert hub.starts == [0]
 
@@ -382,6 +411,51 @@ def test_a_substitute_that_lies_is_refused(hub: Hub, wanted: Wanted, part: Path)
     assert not part.exists()
 
 
+# -- files that belong together ------------------------------------------------
+
+
+def pieces(wanted: Wanted, *names: str) -> list[Wanted]:
+    return [
+        dataclasses.replace(
+            unknown(wanted), url=hub_url("someone/tiny", name), path=wanted.path.with_name(name)
+        )
+        for name in names
+    ]
+
+
+def test_all_pieces_come_and_are_counted_as_one(hub: Hub, wanted: Wanted) -> None:
+    both = pieces(wanted, "a.gguf", "b.gguf")
+    seen: list[tuple[int, int]] = []
+    assert bring_all(both, lambda done, total: seen.append((done, total)))
+    assert [each.path.read_bytes() for each in both] == [CONTENT, CONTENT]
+    assert seen == sorted(seen)
+    assert seen[-1] == (2 * len(CONTENT), 2 * len(CONTENT))
+    asked = len(hub.asked)
+    assert not bring_all(both)
+    assert len(hub.asked) == asked
+
+
+def test_a_piece_that_is_there_already_is_checked_and_kept(hub: Hub, wanted: Wanted) -> None:
+    both = pieces(wanted, "a.gguf", "b.gguf")
+    assert bring(both[0])
+    hub.asked.clear()
+    assert bring_all(both)
+    assert {asked.path.rpartition("/")[2] for asked in hub.asked} == {"b.gguf"}
+    both[0].path.write_bytes(b"spoilt")
+    assert bring_all(both)
+    assert both[0].path.read_bytes() == CONTENT
+
+
+def test_there_must_be_room_for_all_pieces_before_the_first_comes(
+    hub: Hub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = shutil.disk_usage("/")._replace(free=1_500_000)
+    monkeypatch.setattr("vivace.download.wanted.shutil.disk_usage", lambda _: free)
+    with pytest.raises(DownloadError, match=r"2\.1 MB are needed, 1\.5 MB are free"):
+        bring_all(pieces(wanted, "a.gguf", "b.gguf"))
+    assert hub.starts == []
+
+
 # -- space ---------------------------------------------------------------------
 
 
@@ -389,7 +463,7 @@ def test_too_little_space_is_said_before_anything_is_fetched(
     hub: Hub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = shutil.disk_usage("/")._replace(free=500_000)
-    monkeypatch.setattr("vivace.download.shutil.disk_usage", lambda _: free)
+    monkeypatch.setattr("vivace.download.wanted.shutil.disk_usage", lambda _: free)
     message = refused(wanted)
     assert f"not enough space in {wanted.path.parent}" in message
     assert "1.0 MB are needed, 0.5 MB are free" in message
@@ -428,7 +502,7 @@ def test_a_disk_that_fills_up_in_the_middle(
         assert f"0.5 MB are kept in {part}" in message
     assert part.exists() == hashed  # without a hash it could not be resumed
     assert bring(wanted)
-    assert hub.starts == [0, 2 * download.CHUNK if hashed else 0]
+    assert hub.starts == [0, 2 * transfer.CHUNK if hashed else 0]
 
 
 @pytest.fixture
@@ -444,7 +518,7 @@ def test_a_small_disk(
     assert "1.0 MB are needed, 0.5 MB are free" in refused(wanted)
     assert hub.asked == []
     with monkeypatch.context() as patch:  # something else takes the space meanwhile
-        patch.setattr(download, "_check_space", lambda *_: None)
+        patch.setattr(files, "check_space", lambda *_: None)
         message = refused(wanted)
     assert "0.0 MB are free" in message
     assert "are kept in" in message
@@ -547,19 +621,10 @@ def test_a_redirect_in_circles_ends(hub: Hub, wanted: Wanted) -> None:
 
 
 def test_a_redirect_does_not_leave_encryption() -> None:
-    download._check_redirect("http://a/", "http://b/")
-    download._check_redirect("https://a/", "https://b/")
+    web.check_redirect("http://a/", "http://b/")
+    web.check_redirect("https://a/", "https://b/")
     with pytest.raises(DownloadError, match="not https"):
-        download._check_redirect("https://a/", "http://a/")
-
-
-def test_the_hubs_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    assert hub_url("a/b", "c.gguf") == "https://huggingface.co/a/b/resolve/main/c.gguf"
-    monkeypatch.setenv("HF_ENDPOINT", "https://mirror/")
-    assert hub_url("a/b", "d/c 1.gguf", "refs/pr/1") == (
-        "https://mirror/a/b/resolve/refs%2Fpr%2F1/d/c%201.gguf"
-    )
+        web.check_redirect("https://a/", "http://a/")
 
 
 # -- two at once, and the rest -------------------------------------------------
@@ -584,7 +649,8 @@ def test_two_at_once_fetch_it_once(hub: Hub, wanted: Wanted) -> None:
 def test_two_processes_at_once_fetch_it_once(hub: Hub, wanted: Wanted) -> None:
     hub.gate = threading.Event()
     program = (
-        "import sys; from pathlib import Path; from vivace.download import Wanted, bring\n"
+        "import sys; from pathlib import Path; from vivace.download.files import bring\n"
+        "from vivace.download.wanted import Wanted\n"
         f"w = Wanted(name='tiny', url={wanted.url!r}, path=Path({str(wanted.path)!r}),"
         f" size={wanted.size}, sha256={wanted.sha256!r})\n"
         "print(bring(w, tell=lambda line: print(line, file=sys.stderr, flush=True)))"
@@ -619,20 +685,3 @@ def test_two_processes_at_once_fetch_it_once(hub: Hub, wanted: Wanted) -> None:
 )
 def test_the_cache(environment: dict[str, str], platform: str, expected: str) -> None:
     assert cache_root(environment, platform) == Path(expected).expanduser()
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_terminal_gets_one_line_and_a_log_none() -> None:
-    terminal, log = Terminal(), io.StringIO()
-    with progress_line("tiny", terminal) as progress:
-        assert progress
-        progress(500_000, 1_000_000)
-        progress(500_001, 1_000_000)  # too soon to be shown
-    assert terminal.getvalue() == "\rtiny:  50%  0.5 MB of 1.0 MB\x1b[K\r\x1b[K"
-    with progress_line("tiny", log) as progress:
-        assert progress is None
-    assert log.getvalue() == ""
