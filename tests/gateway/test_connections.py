@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.server import configuration
 from vivace.config import LOCAL, LimitsConfig
 from vivace.errors import RequestError
+from vivace.gateway import app
 from vivace.gateway import connections as module
 from vivace.gateway.connections import Connections
 from vivace.gateway.metrics import Metrics
@@ -88,11 +91,11 @@ def test_a_trusted_network_is_not_counted_by_address(address: str | None) -> Non
 
 
 def test_of_those_that_are_refused_only_so_many_get_words() -> None:
-    connections = bounded(connections=1)
-    connections.accept(Plug(), None)
-    plugs = [Plug() for _ in range(1002)]
+    connections = bounded(connections=20)
+    assert not any(connections.accept(Plug(), None) for _ in range(20))
+    plugs = [Plug() for _ in range(13)]
     assert all(connections.accept(plug, None) for plug in plugs)
-    assert [plug.aborted for plug in plugs] == [False] * 1000 + [True] * 2
+    assert [plug.aborted for plug in plugs] == [False] * 11 + [True] * 2
 
 
 def test_what_is_late_is_told_once_and_what_is_whole_never(clock: Clock) -> None:
@@ -142,3 +145,17 @@ def test_a_key_holds_so_much_that_is_not_whole_and_gives_it_back() -> None:
     for owner, size in (("ben", 2_000_000), ("cem", 1_500_000), (LOCAL, 1_500_000)):
         connections.receive(owner, -size)
     assert not connections._unfinished
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize(
+    ("files", "connections"), [(1_000_000, 20_000), (4096, 3072), (-1, 20_000)]
+)
+def test_connections_leave_files_for_the_store_and_the_engines(
+    monkeypatch: pytest.MonkeyPatch, files: int, connections: int
+) -> None:
+    """-1 is how the system says that there is no limit."""
+    monkeypatch.setattr("resource.getrlimit", lambda _: (files, files))
+    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
+    config = app._within_file_limit(configuration())
+    assert config.limits.connections == connections

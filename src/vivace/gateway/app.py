@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -404,7 +405,7 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
 
 def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
     """Listen until told to stop. ``ready`` is called once requests are answered."""
-    _raise_file_limit()
+    config = _within_file_limit(config)
     listener = _listen(config)
     gateway = Gateway(config, base)
     host, port = listener.getsockname()[:2]
@@ -423,12 +424,25 @@ def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
         runner.run(run())
 
 
-def _raise_file_limit() -> None:
-    """Each connection is an open file; the usual limit of 1,024 is for programs with few."""
-    if sys.platform != "win32":
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        with contextlib.suppress(ValueError, OSError):  # macOS says unlimited and means less
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def _within_file_limit(config: Config) -> Config:
+    """Each connection is an open file. The usual limit of 1,024 is for programs with few, so we ask
+    for more; what we do not get must not be missing where turns are stored and engines reached."""
+    if sys.platform == "win32":
+        return config
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # macOS says unlimited and means less
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = files * 3 // 4
+    if files == resource.RLIM_INFINITY or config.limits.connections <= most:
+        return config
+    log.warning(
+        "takes %d connections, not limits.connections = %d: it may open %d files (ulimit -n)",
+        most,
+        config.limits.connections,
+        files,
+    )
+    return replace(config, limits=replace(config.limits, connections=most))
 
 
 def _listen(config: Config) -> socket.socket:

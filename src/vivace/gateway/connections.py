@@ -41,9 +41,6 @@ _LAST_WORDS = 0.3
 
 _MEGABYTE = 1_000_000
 
-_TURNED_AWAY = 1000
-"""How many of those that were refused may still be open, to read why; more get no words."""
-
 _STEP = 48 * 1024
 """Bytes a reader must take to count as one that reads: as many as a transport lets drain between
 stopping a writer and letting it go on."""
@@ -81,6 +78,8 @@ class Connections:
         self._group = lru_cache(1024)(self._find_group)
         self._open: dict[Transport, str | None] = {}
         self._turned_away: set[Transport] = set()
+        self._words = limits.connections // 20 + 10
+        """How many of those that were refused may still be open, to read why; more get no words."""
         self._by_address: dict[str, int] = {}
         self._held: dict[str, set[Hold]] = {}
         self._due: dict[Transport, tuple[float, Callable[[], None]]] = {}
@@ -105,7 +104,7 @@ class Connections:
         return None
 
     def _turn_away(self, transport: Transport, refusal: RequestError) -> RequestError:
-        if len(self._turned_away) >= _TURNED_AWAY:
+        if len(self._turned_away) >= self._words:
             transport.abort()
         self._turned_away.add(transport)
         return refusal

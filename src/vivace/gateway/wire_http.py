@@ -155,10 +155,10 @@ class HttpConnection(HttpToolsProtocol):
         self._all.expect(self.transport, self._limits.message_seconds, self._late_body)
 
     def _late_body(self) -> None:
-        if self._brought >= EARNS_TIME or self.flow.read_paused:  # it is we who do not listen
-            self._await_body()
-        elif self.cycle.response_complete:  # it was answered without it
+        if self.cycle.response_complete:  # it was answered without it
             self.transport.abort()
+        elif self._brought >= EARNS_TIME or self.flow.read_paused:  # it is we who do not listen
+            self._await_body()
         else:
             self._refuse(LATE)
 
