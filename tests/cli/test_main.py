@@ -189,3 +189,21 @@ def test_what_needs_no_server_does_not_wait_for_one(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert ran.stdout.splitlines() == [f"vivace, version {__version__}", "[]"]
+
+
+@pytest.mark.parametrize("command", ["ask", "connect", "demo", "edit", "undo"])
+def test_a_clients_command_runs_where_nothing_of_the_server_is_installed(
+    command: str, tmp_path: Path
+) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('httptools', 'prometheus_client', 'starlette', 'uvicorn', 'uvloop'):\n"
+        "    sys.modules[name] = None\n"
+        "from vivace.cli.main import commands\n"
+        f"commands.main(['{command}', '--help'], standalone_mode=False)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "Usage:" in ran.stdout
