@@ -296,7 +296,8 @@ def test_files_of_one_name_from_two_repositories_do_not_meet(hub: Hub, tmp_path:
 def test_a_repository_without_such_a_file_leads_to_one_that_has_it(
     hub: Hub, tmp_path: Path
 ) -> None:
-    held(hub, tmp_path, "someone/model", "model.safetensors")
+    names = ["model.safetensors", "model-q4_k_m-00001-of-99999.gguf"]  # the others are not there
+    held(hub, tmp_path, "someone/model", *names)
     with pytest.raises(ConfigError, match=r"no Q4_K_M GGUF file.*-GGUF"):
         choose("someone/model", machine())
 

@@ -44,7 +44,13 @@ def test_only_the_hub_is_the_hub(url: str, expected: bool, monkeypatch: pytest.M
 
 
 def test_a_file_in_one_piece_is_alone() -> None:
-    for name in ("a.gguf", "a-00001-of-00002.bin", "a-1-of-2.gguf"):
+    for name in (
+        "a.gguf",
+        "a-00001-of-00002.bin",
+        "a-1-of-2.gguf",
+        "a-00000-of-00000.gguf",
+        "a-00003-of-00002.gguf",
+    ):
         assert parts_of(name) == (name,)
         assert first_of(name) == name
 

@@ -160,13 +160,14 @@ def _from_hub(repo: str) -> Choice:
     for here in sorted(folder.glob("*.gguf")):  # verified when it came: needs no network again
         if all((folder / part).is_file() for part in parts_of(here.name)):
             return Choice(name=name, path=here, why=why)
-    fitting = [file for file in files_in(repo) if _USUAL.search(file)]
+    listed = set(files_in(repo))
+    fitting = [file for file in listed if _USUAL.search(file) and listed.issuperset(parts_of(file))]
     if not fitting:
         raise ConfigError(
             f"'{repo}' has no Q4_K_M GGUF file. Name a repository that has (often the same with "
             "-GGUF), or give a local file with --model PATH."
         )
-    file = min(fitting, key=lambda file: (len(parts_of(file)), len(file)))
+    file = min(fitting, key=lambda file: (len(parts_of(file)), len(file), file))
     wanted = _wanted(repo, repo, file, folder)
     return Choice(name=name, path=wanted[0].path, why=why, wanted=wanted)
 

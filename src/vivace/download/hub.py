@@ -34,7 +34,8 @@ def is_hub(url: str) -> bool:
 
 def parts_of(file: str) -> tuple[str, ...]:
     """Every file that belongs to this one: models of many gigabytes are split."""
-    if not (found := _PART.search(file)):
+    found = _PART.search(file)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
         return (file,)
     return tuple(
         _PART.sub(f"-{number:05d}-of-{found[2]}", file) for number in range(1, int(found[2]) + 1)
@@ -43,7 +44,7 @@ def parts_of(file: str) -> tuple[str, ...]:
 
 def first_of(file: str) -> str:
     """The file to load: engines find the others beside it."""
-    return _PART.sub(lambda found: f"-00001-of-{found[2]}", file)
+    return parts_of(file)[0]
 
 
 def token(environment: Mapping[str, str] = os.environ) -> str | None:
