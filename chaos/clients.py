@@ -51,6 +51,7 @@ class Talker:
             compression=None,
             max_size=None,
             max_queue=1024,
+            open_timeout=_LONGEST,
         ) as socket:
             talker = cls(note, name, owner, socket)
             note(Joined(time.monotonic(), name, owner))

@@ -32,13 +32,20 @@ __all__ = ["Held", "Soak", "grown", "main"]
 
 _OWNERS = ("alice", "bob", "carol", "dave")
 _CLIENTS = 6
-_TABLES = {"tiers": TIERS, "store": {"max_megabytes": 1}}
+_TABLES = {
+    "tiers": TIERS,
+    "store": {"max_megabytes": 1},
+    "limits": {"body_megabytes": 1, "memory_megabytes": 2, "memory_megabytes_per_key": 1},
+}
 _GROWTH = 1.1
 _FEW = 3
 """So many more descriptors or tasks are no growth, however few there were."""
 _TASKS = "vivace_asyncio_tasks"
 _ENDED = "vivace_turns"
+_REMEMBERED = "vivace_memory_bytes"
 _PAUSES = (0.1, 3.0)
+_TIDY = 35.0
+"""Seconds in which the store has given back what was deleted."""
 
 
 class Held(Struct, frozen=True):
@@ -71,11 +78,16 @@ class Soak:
 
     async def run(self, minutes: float) -> list[str]:
         """What grew; prints a line each minute."""
-        print("  minute     turns  resident MB  descriptors  tasks  database MB")
+        print("  minute     turns  resident MB  remembered MB  descriptors  tasks  database MB")
         await self._traffic(minutes / 6)
-        before = await self._look("calm")
+        before = await self._look_when_calm()
         await self._traffic(minutes * 5 / 6)
-        return grown(before, await self._look("calm"))
+        return grown(before, await self._look_when_calm())
+
+    async def _look_when_calm(self) -> Held:
+        await calm(self._url, self._keys[_OWNERS[0]])
+        await asyncio.sleep(_TIDY)
+        return await self._look("calm")
 
     async def _traffic(self, minutes: float) -> None:
         until = time.monotonic() + minutes * 60
@@ -88,7 +100,6 @@ class Soak:
             await asyncio.sleep(min(60.0, max(0.0, until - time.monotonic())))
             await self._look()
         await asyncio.gather(*clients)
-        await calm(self._url, self._keys[_OWNERS[0]])
 
     async def _talk(self, dice: random.Random, number: int, until: float) -> None:
         """Connections that come and go, each with a session of random events."""
@@ -123,7 +134,7 @@ class Soak:
 
     async def _look(self, when: str = "") -> Held:
         async with httpx.AsyncClient(base_url=self._url, headers=self._keys[_OWNERS[0]]) as http:
-            found = await figures(http, frozenset({_TASKS, _ENDED}))
+            found = await figures(http, frozenset({_TASKS, _ENDED, _REMEMBERED}))
         held = Held(
             self._server.resident,
             self._server.open_files,
@@ -132,7 +143,8 @@ class Soak:
         )
         print(
             f"{(time.monotonic() - self._begun) / 60:8.1f}{found[_ENDED]:10,.0f}"
-            f"{held.resident / 1e6:13.1f}{held.descriptors:13}{held.tasks:7}"
+            f"{held.resident / 1e6:13.1f}{found[_REMEMBERED] / 1e6:15.1f}"
+            f"{held.descriptors:13}{held.tasks:7}"
             f"{held.database / 1e6:13.1f}  {when}",
             flush=True,
         )
