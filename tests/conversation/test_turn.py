@@ -51,6 +51,7 @@ from vivace.protocol.items import (
     FunctionCall,
     Item,
     Message,
+    Part,
     Reasoning,
     ToolCall,
     text_of,
@@ -218,14 +219,18 @@ def test_deltas_add_up_to_the_text_that_is_done(said: list[Delta], how: str) -> 
 def test_every_part_that_is_added_is_done_with_its_item(said: list[Delta], how: str) -> None:
     _, events = play(said, how)
     parts: list[str] = []
+    whole: list[Part] = []
     for event in events:
         match event:
             case ContentPartAdded():
+                assert text_of([event.part]) == ""
                 parts.append(event.item_id)
             case ContentPartDone():
                 assert parts.pop() == event.item_id
-            case OutputItemDone():
+                whole = [event.part]
+            case OutputItemDone(item=Message() | Reasoning()):
                 assert not parts
+                assert event.item.content == whole  # type: ignore[union-attr]
 
 
 @many
@@ -356,6 +361,7 @@ def test_a_completed_turn_says_when_and_at_what_cost() -> None:
     turn, _ = play([TextDelta("x")], "stop")
     response = turn.response
     assert (response.status, response.completed_at, response.created_at) == ("completed", 200, 100)
+    assert response.incomplete_details is None
     assert response.usage == usage_of(SOME)
 
 
@@ -431,6 +437,7 @@ def test_a_cancelled_turn_ends_as_incomplete_on_the_wire() -> None:
     assert isinstance(events[-1], ResponseIncomplete)
     assert turn.response.status == turn.status == "cancelled"
     assert [item.status for item in turn.response.output] == ["incomplete"]  # type: ignore[union-attr]
+    assert turn.response.incomplete_details == IncompleteDetails("cancelled")
 
 
 def test_a_failed_turn_says_why() -> None:
@@ -491,6 +498,15 @@ def test_a_message_is_the_assistants_and_empty_when_it_is_added() -> None:
     [added] = (event.item for event in events if isinstance(event, OutputItemAdded))
     assert isinstance(added, Message)
     assert (added.role, added.content, added.status) == ("assistant", [], "in_progress")
+    assert isinstance(events[0], ResponseCreated)
+    assert events[0].response.id == "resp_1"
+
+
+def test_reasoning_is_empty_when_it_is_added() -> None:
+    _, events = play([ReasoningDelta("x")], "stop")
+    [added] = (event.item for event in events if isinstance(event, OutputItemAdded))
+    assert isinstance(added, Reasoning)
+    assert (added.summary, added.content, added.status) == ([], [], "in_progress")
 
 
 # -- the response object --------------------------------------------------------------------------

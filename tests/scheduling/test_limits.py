@@ -221,7 +221,7 @@ def test_of_input_and_output_the_scarcer_is_told(
 
 @pytest.mark.parametrize(
     ("used", "told"),
-    [(0, "0s"), (20, "20ms"), (1000, "1s"), (59_999, "59.999s"), (60_000, "1m0s")],
+    [(0, "0s"), (1, "1ms"), (20, "20ms"), (1000, "1s"), (59_999, "59.999s"), (60_000, "1m0s")],
 )
 def test_a_duration_reads_as_openai_writes_it(used: int, told: str) -> None:
     ledger, limits = Ledger(), Limits(input_tokens_per_minute=60_000)

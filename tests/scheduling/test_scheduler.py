@@ -120,11 +120,72 @@ def test_what_would_begin_too_late_is_refused_early() -> None:
     assert refused.value.retry_after == 1.0
 
 
+def lasting(one: Scheduler, kind: Kind, seconds: float) -> None:
+    """Some turns of this kind took so long."""
+    for _ in range(10):
+        each = job(kind=kind)
+        one.submit(each, 0)
+        one.finished(each, seconds, Outcome(cost=10))
+
+
+def test_how_long_one_waits_is_foretold_from_turns_of_ones_own_kind() -> None:
+    one = scheduler(Room(2, 1))
+    lasting(one, "interactive", 1)
+    lasting(one, "agent", 30)
+    for kind in ("agent", "interactive"):
+        assert isinstance(one.submit(job(kind=kind), 50), Started)
+    assert one.submit(job(kind="agent"), 50) == Waiting(1, 30.0)
+    assert one.submit(job(kind="background"), 50) == Waiting(2, 60.0)
+    assert one.submit(job(kind="interactive"), 50) == Waiting(1, 1.0)
+
+
+def test_work_that_may_not_use_a_reserved_slot_does_not_wait_for_who_has_it() -> None:
+    """An interactive turn ends soon, and makes no room for the others."""
+    one = scheduler(Room(2, 1))
+    lasting(one, "agent", 30)
+    one.submit(job(kind="agent"), 50)
+    one.submit(job(kind="interactive"), 79)
+    waiting = one.submit(job(kind="agent"), 80)
+    assert isinstance(waiting, Waiting)
+    assert waiting.seconds == pytest.approx(30, abs=1)
+
+
+def test_interactive_work_leaves_the_rest_its_slots() -> None:
+    one = scheduler(Room(4, 2))
+    for _ in range(2):
+        assert isinstance(one.submit(job(kind="interactive"), 0), Started)
+    for _ in range(2):
+        assert isinstance(one.submit(job(kind="agent"), 0), Started)
+    assert isinstance(one.submit(job(kind="agent"), 0), Waiting)
+
+
+def test_who_waits_is_told_its_place_as_it_moves_up() -> None:
+    one = scheduler(Room(1))
+    first, second, third = job(), job(), job()
+    for each in (first, second, third):
+        one.submit(each, 0)
+    assert one.waiting(third, 0).position == 2
+    one.finished(first, 10, Outcome(cost=10))
+    assert one.waiting(third, 10).position == 1
+
+
+def test_where_there_is_room_nobody_has_to_wait() -> None:
+    one = scheduler(Room(1))
+    running, waits = job(), job()
+    one.submit(running, 0)
+    one.submit(waits, 0)
+    assert [run.job for run in one.finished(running, 30, Outcome(cost=10))] == [waits]
+    one.finished(waits, 60, Outcome(cost=10))
+    assert one.waiting(job(), 100) == Waiting(1, 0.0)
+
+
 def test_without_an_engine_it_says_so() -> None:
     one = scheduler()
     one.mark("one", up=False)
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable) as refused:
         one.submit(job(), 0)
+    assert refused.value.code == "engine_unavailable"
+    assert refused.value.retry_after == 1
 
 
 def test_a_conversation_stays_where_its_cache_is() -> None:
@@ -236,12 +297,13 @@ def test_what_another_engine_could_do_counts_against_the_one_that_could_not() ->
     assert begun(one.submit(job(), 0)).engine != home
 
 
-def test_conversations_leave_an_engine_that_has_become_slow() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_conversations_leave_an_engine_that_has_become_slow(kind: Kind) -> None:
     tier = Tier(name="fast", engines=("a", "b"), first_token=0.5)
     one = Scheduler([tier], {name: Room(30) for name in tier.engines})
 
     def share_of(name: str) -> int:
-        jobs = [job(place=f"{number}") for number in range(30)]
+        jobs = [job(kind=kind, place=f"{number}") for number in range(30)]
         places = [started(one.submit(each, 0)) for each in jobs]
         for each, place in zip(jobs, places, strict=True):
             one.finished(each, 1, Outcome(cost=1, first_token=9.0 if place == "a" else 0.1))
