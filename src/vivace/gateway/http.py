@@ -298,7 +298,6 @@ class Replay(HttpResponse):
 async def read_body(request: Request, limit: int, memory: Memory) -> tuple[str, Held]:
     """The body, as long as it is not too long, and what the memory is counted by that it takes."""
     chunks: list[bytes] = []
-    held = memory.take(request.state.owner, "requests", 0)
     size = whole_number(request.headers.get("content-length"), 0, 10**12) or 0
     if size <= limit:
         size = 0
@@ -306,7 +305,6 @@ async def read_body(request: Request, limit: int, memory: Memory) -> tuple[str, 
             size += len(chunk)
             if size > limit:
                 break
-            held.grow(len(chunk))
             chunks.append(chunk)
     if size > limit:
         raise TooLarge(
@@ -314,8 +312,7 @@ async def read_body(request: Request, limit: int, memory: Memory) -> tuple[str, 
             "less, or continue a response instead of sending its history."
         )
     text = as_text(b"".join(chunks))
-    held.grow(max(0, footprint(text) - held.size))
-    return text, held
+    return text, memory.take(request.state.owner, "requests", footprint(text))
 
 
 async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> Response:

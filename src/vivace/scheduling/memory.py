@@ -43,11 +43,6 @@ class Held:
         self._memory.count(self._owner, self._kind, size - self.size)
         self.size = size
 
-    def grow(self, more: int) -> None:
-        """It is to take more; refused when there is no room."""
-        self._memory.check(self._owner, more)
-        self.resize(self.size + more)
-
     def __del__(self) -> None:
         self._memory.returned.append((self._owner, self._kind, self.size))
 
@@ -68,8 +63,9 @@ class Memory:
     # -- what is there ----------------------------------------------------------------------------
 
     def take(self, owner: str, kind: Kind, size: int) -> Held:
+        self._check(owner, size)
         held = Held(self, owner, kind)
-        held.grow(size)
+        held.resize(size)
         return held
 
     def note(self, owner: str, kind: Kind, size: int) -> Held:
@@ -110,7 +106,15 @@ class Memory:
 
     # -- inside -----------------------------------------------------------------------------------
 
-    def check(self, owner: str, size: int) -> None:
+    def count(self, owner: str, kind: Kind, size: int) -> None:
+        """For ``Held``."""
+        self._total += size
+        self._kinds[kind] += size
+        self._owners[owner] = self._owners.get(owner, 0) + size
+        if not self._owners[owner]:
+            del self._owners[owner]
+
+    def _check(self, owner: str, size: int) -> None:
         """Make room for so much more, or refuse it."""
         if size > self._share:
             raise TooLarge(
@@ -127,13 +131,6 @@ class Memory:
                 code="server_memory_full",
                 retry_after=1,
             )
-
-    def count(self, owner: str, kind: Kind, size: int) -> None:
-        self._total += size
-        self._kinds[kind] += size
-        self._owners[owner] = self._owners.get(owner, 0) + size
-        if not self._owners[owner]:
-            del self._owners[owner]
 
     def _collect(self) -> None:
         while self.returned:
