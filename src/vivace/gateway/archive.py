@@ -39,6 +39,7 @@ _fields: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, m
 _RECENT = 1000
 """How many turns of an owner can be continued without reading the store, and how many background
 responses are kept with their events."""
+_EMPTY_RECORD = 2048
 _LIVE = frozenset({"queued", "in_progress"})
 _STOPPED = (
     "This server stopped while it was in progress, or could not store its end; send the request "
@@ -198,7 +199,7 @@ class Archive:
         return running or self._recorded.get(owner, response_id)
 
     def open_record(self, response_id: str, owner: str) -> Record:
-        held = self._memory.note(owner, "records", 0)
+        held = self._memory.note(owner, "records", _EMPTY_RECORD)
         record = self._recording[owner, response_id] = Record(held)
         return record
 

@@ -80,6 +80,8 @@ T = TypeVar("T")
 _NULL = Raw(b"null")
 _VALUE = 128
 """Bytes that a small value takes, with what holds it."""
+_LEAST = 640
+"""And a request that says next to nothing."""
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -111,7 +113,7 @@ def footprint(text: str) -> int:
     object for each value that there may be. ``[[],[],…`` is twenty times its length when read.
     """
     values = text.count(",") + text.count("[") + text.count("{")
-    return sys.getsizeof(text) + _VALUE * values
+    return _LEAST + sys.getsizeof(text) + _VALUE * values
 
 
 def decode(decoder: msgspec.json.Decoder[T], data: str | bytes | Raw, where: str = "") -> T:
