@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from tests.attacks.conftest import Serving
-from tests.support.http import RESPONSES, sse
+from tests.support.http import RESPONSES, bearer, sse
 from tests.support.process import Serve
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
@@ -114,3 +115,26 @@ def test_a_conversation_larger_than_its_memory_is_refused_before_it_is_read(
         assert "of memory" in answer.json()["error"]["message"]
         assert server.resident - before < 100 * MEGABYTE
         assert alice.post(RESPONSES, json={"input": "another one"}).status_code == 200
+
+
+def test_answers_that_nobody_takes_are_bounded_in_bytes(serve: Serving) -> None:
+    server = serve(owners=["alice", "bob"], **BOUNDED)
+    with server.http("alice") as alice, ExitStack() as plugs:
+        body = {"input": "x", "background": True, "instructions": "p" * 5 * MEGABYTE}
+        made = alice.post(RESPONSES, json=body).json()["id"]
+        eventually(lambda: alice.get(f"{RESPONSES}/{made}").json()["status"] == "completed")
+        before = server.resident
+        for query in ("", "?stream=true"):
+            head = f"GET {RESPONSES}/{made}{query} HTTP/1.1\r\nHost: localhost\r\n"
+            head += f"Authorization: {bearer('alice')['Authorization']}\r\n\r\n"
+            for _ in range(20):
+                plugs.enter_context(server.raw(head.encode()))
+        eventually(lambda: held(server, "answers") > 8 * MEGABYTE)
+        refused = alice.get(f"{RESPONSES}/{made}")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert server.resident - before < 110 * MEGABYTE  # all forty were 200, and more
+        with server.http("bob") as bob:
+            assert bob.post(RESPONSES, json={"input": "x"}).status_code == 200
+        plugs.close()
+        eventually(lambda: held(server, "answers") < MEGABYTE)
+        assert alice.get(f"{RESPONSES}/{made}").status_code == 200

@@ -16,7 +16,7 @@ def test_what_is_dropped_does_not_count_any_more() -> None:
     memory = Memory(100, 60)
     held = memory.take("ada", "requests", 40)
     assert (memory.used("ada"), memory.used("bob"), memory.used()) == (40, 0, 40)
-    assert memory.kinds() == {"requests": 40, "links": 0, "records": 0}
+    assert memory.kinds() == {"requests": 40, "links": 0, "records": 0, "answers": 0}
     del held
     assert (memory.used("ada"), memory.used()) == (0, 0)
 

@@ -57,12 +57,39 @@ __all__ = [
 
 log = logging.getLogger("vivace.http")
 
+_PIECE = 64 * 1024
+
 Handler = Callable[[Request], Coroutine[Any, Any, HttpResponse]]
 
 
-def json_response(value: object, status: int = 200) -> HttpResponse:
-    body = value if isinstance(value, bytes) else encode(value)
-    return HttpResponse(body, status, media_type="application/json")
+def json_response(value: object, held: Held | None = None) -> HttpResponse:
+    return _Answer(value if isinstance(value, bytes) else encode(value), held)
+
+
+class _Answer(HttpResponse):
+    """Goes out in pieces, so that what a client does not take is held here, where it counts, and
+    not in a buffer of the transport's."""
+
+    media_type = "application/json"
+
+    def __init__(self, body: bytes, held: Held | None) -> None:
+        super().__init__(body)
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if len(self.body) <= _PIECE:
+            await super().__call__(scope, receive, send)
+            return
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(start)
+        await _send_pieces(bytes(self.body), send)
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_pieces(data: bytes, send: Send) -> None:
+    for start in range(0, len(data), _PIECE):
+        piece = data[start : start + _PIECE]
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
 def problem(error: RequestError, request: Request) -> HttpResponse:
@@ -288,7 +315,7 @@ class Replay(HttpResponse):
             events, number = await self._record.after(number)
             if not events:
                 break
-            await send({"type": "http.response.body", "body": events, "more_body": True})
+            await _send_pieces(events, send)
         await send({"type": "http.response.body", "body": SSE_DONE})
 
 

@@ -25,7 +25,7 @@ from vivace.gateway.http import (
 )
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.runner import Runner, Told
-from vivace.protocol.codec import decode_compact, decode_create, decode_steer
+from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
 from vivace.protocol.events import Compacted, SteerFailed
 from vivace.protocol.items import Message, text_of
 from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
@@ -62,7 +62,9 @@ class ResponsesApi:
             return await self._create_in_background(create, request)
         if create.body.stream:
             return EventStream(self._runner, request, create)
-        return json_response(await run_turn(self._runner, create, request))
+        body = encode(await run_turn(self._runner, create, request))
+        held = self._runner.memory.note(request.state.owner, "answers", len(body))
+        return json_response(body, held)
 
     async def _create_in_background(self, create: CreateResponse, request: Request) -> HttpResponse:
         state = request.state
@@ -117,14 +119,19 @@ class ResponsesApi:
             return self._replay(response_id, owner, request.query_params.get("starting_after"))
         running = self._runner.turn(response_id, owner)
         if running is not None:
-            return json_response(running.response)
+            return self._answer(running.response, owner)
         record = self._runner.archive.record(response_id, owner)
         if record is not None and record.unstored is not None:
-            return json_response(record.unstored)
+            return self._answer(record.unstored, owner)
         turn = await self._runner.archive.turn(response_id, owner)
         if turn is None:
             raise _not_found(response_id)
-        return json_response(turn.response)
+        return self._answer(turn.response, owner)
+
+    def _answer(self, value: object, owner: str) -> HttpResponse:
+        """Counts until it is taken, and is refused while too much waits to be."""
+        body = value if isinstance(value, bytes) else encode(value)
+        return json_response(body, self._runner.memory.take(owner, "answers", len(body)))
 
     def _replay(self, response_id: str, owner: str, after: str | None = None) -> HttpResponse:
         record = self._runner.archive.record(response_id, owner)
@@ -188,7 +195,7 @@ class ResponsesApi:
         if turn is None:
             raise _not_found(response_id)
         items = msgspec.json.decode(turn.input, type=list[dict[str, Any]])
-        return json_response(_page(items, request))
+        return self._answer(_page(items, request), owner)
 
 
 def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from vivace.errors import RequestError, TooLarge, TooManyRequests, Unavailable
 
 __all__ = ["Held", "Kind", "Memory"]
 
-Kind = Literal["requests", "links", "records"]
-"""Requests on their way in, waiting or running; turns that can be continued; background events."""
+Kind = Literal["requests", "links", "records", "answers"]
+"""Requests that wait or run; turns that can be continued; background events; answers over HTTP that
+their clients have not taken yet."""
 
 LetGo = Callable[[], object]
 
@@ -53,7 +54,7 @@ class Memory:
         self._share = per_owner
         self._total = 0
         self._owners: dict[str, int] = {}
-        self._kinds: dict[Kind, int] = {"requests": 0, "links": 0, "records": 0}
+        self._kinds: dict[Kind, int] = dict.fromkeys(get_args(Kind), 0)
         self._kept: dict[str, OrderedDict[Hashable, LetGo]] = {}
         self._order: OrderedDict[tuple[str, Hashable], None] = OrderedDict()
         self.returned: deque[tuple[str, Kind, int]] = deque()
