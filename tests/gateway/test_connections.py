@@ -159,3 +159,23 @@ def test_connections_leave_files_for_the_store_and_the_engines(
     monkeypatch.setattr("resource.setrlimit", lambda *_: None)
     config = app._within_file_limit(configuration())
     assert config.limits.connections == connections
+
+
+def test_of_those_who_say_much_one_is_heard_in_each_round() -> None:
+    connections = bounded()
+    heard: list[str] = []
+
+    async def main() -> None:
+        def often(name: str, times: int) -> None:
+            heard.append(name)
+            if times > 1:
+                connections.in_turn(lambda: often(name, times - 1))
+
+        for name in ("a", "b"):
+            connections.in_turn(lambda name=name: often(name, 3))  # type: ignore[misc]
+        for _ in range(8):
+            await asyncio.sleep(0)
+            heard.append("-")
+
+    asyncio.run(main())
+    assert "".join(heard).startswith("a-b-a-b-a-b-")

@@ -14,6 +14,7 @@ import struct
 import sys
 import time
 from asyncio import Transport
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -85,6 +86,7 @@ class Connections:
         self._due: dict[Transport, tuple[float, Callable[[], None]]] = {}
         self._unread: dict[Transport, _Unread] = {}
         self._unfinished: dict[str, int] = {}
+        self._turns: deque[Callable[[], None]] = deque()
         metrics.unfinished.set_function(lambda: sum(self._unfinished.values()))
         metrics.open_connections.set_function(lambda: len(self._open))
 
@@ -187,6 +189,19 @@ class Connections:
 
     def taken(self, transport: Transport) -> None:
         self._unread.pop(transport, None)
+
+    def in_turn(self, work: Callable[[], None]) -> None:
+        """Of all clients that say much at once, one is heard in each round of the event loop, and
+        those that say little in between."""
+        self._turns.append(work)
+        if len(self._turns) == 1:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._turns[0]()
+        self._turns.popleft()
+        if self._turns:
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
     async def watch(self) -> None:
         while True:

@@ -15,11 +15,21 @@ __all__ = [
     "LATE",
     "NO_HANDSHAKE",
     "NO_HTTP",
+    "PIECES",
+    "PIECE_BYTES",
+    "PIPELINED",
+    "TOO_MANY_AT_ONCE",
+    "TOO_SMALL_CHUNKS",
     "answer",
 ]
 
 HEAD_BYTES = 65_536
 HEADERS = 128
+PIPELINED = 64
+"""Requests that may be sent on one connection before the first is answered."""
+PIECES = 4096
+PIECE_BYTES = 64
+"""A body in more pieces than that has so many bytes in each, taken together."""
 
 
 @cache
@@ -57,6 +67,16 @@ NO_HTTP = _refusal(400, "invalid_http", "This is not HTTP as this server reads i
 NO_HANDSHAKE = _refusal(
     400,
     "invalid_handshake",
-    "This WebSocket handshake cannot be read: it must be a GET of HTTP/1.1 without a body, with "
-    "headers of at most 8192 bytes each.",
+    "This WebSocket handshake cannot be read: it must be a GET of HTTP/1.1 without a body, in "
+    "ASCII, with headers of at most 8192 bytes each, and with nothing unanswered before it.",
+)
+TOO_MANY_AT_ONCE = _refusal(
+    400,
+    "too_many_pipelined",
+    f"More than {PIPELINED} requests were sent on one connection before the first was answered.",
+)
+TOO_SMALL_CHUNKS = _refusal(
+    400,
+    "chunks_too_small",
+    f"The body comes in chunks of less than {PIECE_BYTES} bytes. Send larger ones, or no chunks.",
 )

@@ -18,12 +18,28 @@ from uvicorn.server import ServerState
 
 from vivace.errors import RequestError
 from vivace.gateway.connections import ABORT, EARNS_TIME, Connections
-from vivace.gateway.refusals import HEAD_BYTES, HEAD_TOO_LARGE, HEADERS, LATE, NO_HTTP, answer
+from vivace.gateway.refusals import (
+    HEAD_BYTES,
+    HEAD_TOO_LARGE,
+    HEADERS,
+    LATE,
+    NO_HANDSHAKE,
+    NO_HTTP,
+    PIECE_BYTES,
+    PIECES,
+    PIPELINED,
+    TOO_MANY_AT_ONCE,
+    TOO_SMALL_CHUNKS,
+    answer,
+)
 
 __all__ = ["HttpConnection"]
 
 _Part = Literal["head", "body"] | None
 """What of a request has begun and is not whole."""
+
+_HANDSHAKE = (b"sec-websocket-", b"connection", b"upgrade")
+"""How the headers begin that a handshake is made of."""
 
 _LINGER = 2.0
 """Seconds that a refused client gets to read why. A connection that is closed while the client
@@ -52,6 +68,7 @@ class HttpConnection(HttpToolsProtocol):
         """Bytes since the last that came to anything: of a head, a trailer, a chunk's size."""
         self._brought = 0
         """Bytes of the body since we last asked ourselves whether it is late."""
+        self._pieces = self._piece_bytes = 0
         self._fault = NO_HTTP
         self._unwanted: RequestError | None = None
         """Why this connection is one too many, if it is."""
@@ -72,7 +89,12 @@ class HttpConnection(HttpToolsProtocol):
         self._nobody_listens()
         super().connection_lost(exc)
 
+    def abort(self) -> None:
+        self._nobody_listens()
+        self.transport.abort()
+
     def _nobody_listens(self) -> None:
+        """Whoever answers must know at once: to write to what is closed is an error."""
         for cycle in self._answering:
             cycle.disconnected = True
             cycle.message_event.set()
@@ -107,40 +129,53 @@ class HttpConnection(HttpToolsProtocol):
             self._await_body()
 
     def on_message_begin(self) -> None:
+        if len(self._answering) >= PIPELINED:
+            self._stop_parsing(TOO_MANY_AT_ONCE)
         super().on_message_begin()
         self._part, self._moved = "head", True
-        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
+        self.scope["extensions"] = {ABORT: self.abort}  # type: ignore[dict-item]
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= HEADERS:
-            self._stop_parsing()
+            self._stop_parsing(HEAD_TOO_LARGE)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self._pending > HEAD_BYTES:  # of what came at once, which may be of a body too
             head = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
             if head > HEAD_BYTES:
-                self._stop_parsing()
+                self._stop_parsing(HEAD_TOO_LARGE)
         self._part, self._moved = "body", True
-        self._pending = 0
+        self._pending = self._pieces = self._piece_bytes = 0
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:  # an upgrade gets none
             self._answering.append(self.cycle)
 
-    def _stop_parsing(self) -> None:
-        self._fault = HEAD_TOO_LARGE
-        raise ValueError  # the parser's error, of which send_400_response is told
+    def _stop_parsing(self, fault: RequestError) -> None:
+        self._fault = fault
+        raise ValueError  # an error to the parser, of which send_400_response is told
 
     def on_body(self, body: bytes) -> None:
         self._pending = 0
         self._brought += len(body)
+        self._pieces += 1
+        self._piece_bytes += len(body)
+        if self._pieces > PIECES and self._piece_bytes < PIECE_BYTES * self._pieces:
+            self._stop_parsing(TOO_SMALL_CHUNKS)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._part, self._moved = None, True
         self._pending = 0
         super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        fields = [value for name, value in self.headers if name.startswith(_HANDSHAKE)]
+        if self._answering or not all(field.isascii() for field in (self.url, *fields)):
+            self._refuse(NO_HANDSHAKE)
+        else:
+            super().handle_websocket_upgrade()
 
     # -- what it is told --------------------------------------------------------------------------
 
@@ -156,7 +191,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def _late_body(self) -> None:
         if self.cycle.response_complete:  # it was answered without it
-            self.transport.abort()
+            self.abort()
         elif self._brought >= EARNS_TIME or self.flow.read_paused:  # it is we who do not listen
             self._await_body()
         else:
@@ -166,7 +201,7 @@ class HttpConnection(HttpToolsProtocol):
         self._all.metrics.refused.labels(error.code).inc()
         self._refused = True
         if self._answering and self._answering[0].response_started:
-            self.transport.abort()  # in the middle of an answer is no place for another
+            self.abort()  # in the middle of an answer is no place for another
         if self.transport.is_closing():
             return
         self._nobody_listens()

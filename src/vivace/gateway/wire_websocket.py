@@ -23,6 +23,9 @@ from vivace.gateway.refusals import NO_HANDSHAKE, answer
 
 __all__ = ["WebSocketConnection"]
 
+_PIECE = 4096
+"""Bytes that are read at once, for they may be hundreds of frames."""
+
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
     def __init__(
@@ -40,6 +43,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         self.app = self._serve
         self._joined: bytearray | None = None
         """Of a message in fragments, what has come so far; its first fragment is in ``frames``."""
+        self._rest = b""
+        """What has come and is not read yet; nothing more comes meanwhile."""
         self._unfinished = 0
         self._brought = 0
         """How much of that there was when we last asked ourselves whether it is late."""
@@ -54,6 +59,10 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         self._count(0)
         super().connection_lost(exc)
 
+    def abort(self) -> None:
+        self.disconnected = True  # whoever sends must know at once
+        self.transport.abort()
+
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         super().on_task_complete(task)
         self._all.unread(self.transport)
@@ -66,9 +75,34 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             return
         extensions = self.scope["extensions"]
         assert extensions is not None
-        extensions[ABORT] = self.transport.abort  # type: ignore[assignment]
+        extensions[ABORT] = self.abort  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
+        if len(data) <= _PIECE:
+            self._read(data)
+        else:
+            self._rest = data
+            self.transport.pause_reading()
+            self._all.in_turn(self._read_on)
+
+    def _read_on(self) -> None:
+        """Up to a frame's end: what only adds to a large frame costs little, frames much."""
+        whole = False
+        while self._rest and not whole:
+            piece, self._rest = self._rest[:_PIECE], self._rest[_PIECE:]
+            before = len(self.conn.reader.buffer)
+            self._read(piece)
+            whole = len(self.conn.reader.buffer) != before + len(piece)
+        if self.disconnected or self.transport.is_closing():
+            self._rest = b""
+        elif self.read_paused:  # until the application has taken what there is
+            return
+        elif self._rest:
+            self._all.in_turn(self._read_on)
+        else:
+            self.transport.resume_reading()
+
+    def _read(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             self.transport.write(answer(NO_HANDSHAKE))
@@ -118,7 +152,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
 
     def _late(self) -> None:
         brought, self._brought = self._unfinished - self._brought, self._unfinished
-        if brought >= EARNS_TIME or self.read_paused:  # it is we who do not listen
+        if brought >= EARNS_TIME or self.read_paused or self._rest:  # it is we who do not listen
             self._all.expect(self.transport, self._limits.message_seconds, self._late)
         elif not self.close_sent:
             self._fail(
@@ -133,7 +167,11 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     async def receive(self) -> Any:
         if not self.queue.empty():  # who says much at once lets others in between
             await asyncio.sleep(0)
-        return await super().receive()
+        message = await super().receive()
+        if self._rest and not self.read_paused:
+            self.transport.pause_reading()
+            self._all.in_turn(self._read_on)
+        return message
 
     # -- what it is told --------------------------------------------------------------------------
 
