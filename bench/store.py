@@ -1,15 +1,18 @@
 """How long a turn's end waits to be stored, beside the forgetting of many old turns.
 
-Turns are saved at a set rate, now with old ones being forgotten at the same time and now without,
-until all old ones are gone. The store runs in this process, as it does in the gateway's.
+Turns are saved at a set rate, now with old ones being forgotten at the same time and now without.
+The store runs in this process, as it does in the gateway's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sqlite3
 import tempfile
 import time
+from argparse import Namespace
 from itertools import chain
 from pathlib import Path
 
@@ -58,45 +61,36 @@ async def _saves(store: SqliteStore, rate: int, seconds: float) -> list[float]:
     return took
 
 
-async def _beside(
-    store: SqliteStore, pruning: asyncio.Task[int], rate: int, seconds: float
-) -> list[float]:
-    """As above, but while old turns are forgotten; shorter when there are no more."""
-    took: list[float] = []
-    end = time.perf_counter() + seconds
-    while not pruning.done() and time.perf_counter() < end:
-        took += await _saves(store, rate, 0.5)
-    return took
-
-
-async def _measure(report: Report, folder: Path, turns: int, rate: int, seconds: float) -> None:
+async def _measure(report: Report, folder: Path, options: Namespace) -> None:
     store = SqliteStore(folder / "vivace.db", max_age=_DAY, max_bytes=10**12)
     began = time.perf_counter()
-    await _fill(store, turns, int(time.time()) - 2 * _DAY)
-    report.say(f"{turns:,} turns of 2 kB written in", time.perf_counter() - began, "s")
+    await _fill(store, options.turns, int(time.time()) - 2 * _DAY)
+    report.say(f"{options.turns:,} turns of 2 kB written in", time.perf_counter() - began, "s")
     alone: list[list[float]] = []
     beside: list[list[float]] = []
-    spent = 0.0
-    while True:
-        alone.append(await _saves(store, rate, seconds))
+    for _ in range(options.pairs):
+        alone.append(await _saves(store, options.rate, options.seconds))
         pruning = asyncio.create_task(store.prune(int(time.time())))
-        began = time.perf_counter()
-        beside.append(await _beside(store, pruning, rate, seconds))
-        spent += time.perf_counter() - began
-        if pruning.done():
-            break
+        beside.append(await _saves(store, options.rate, options.seconds))
+        assert not pruning.done(), "there were too few turns to forget"
         pruning.cancel()
         await asyncio.gather(pruning, return_exceptions=True)
     await store.close()
     report.spread("save, nothing to forget", [*chain(*alone)], "ms", 1000)
     report.spread("save, while old turns are forgotten", [*chain(*beside)], "ms", 1000)
-    report.say(f"{turns:,} turns forgotten in", spent, "s")
+    gone = options.turns + sum(map(len, alone + beside)) - _count(folder)
+    report.say("turns forgotten per second", gone / (options.pairs * options.seconds))
     report.ratio_goal(
         "p99 of a save while turns are forgotten, beside that without",
         [percentile(samples, 0.99) for samples in beside],
         [percentile(samples, 0.99) for samples in alone],
         _MOST,
     )
+
+
+def _count(folder: Path) -> int:
+    with contextlib.closing(sqlite3.connect(folder / "vivace.db")) as db:
+        return int(db.execute("SELECT count(*) FROM turns").fetchone()[0])
 
 
 def main() -> None:
@@ -106,9 +100,10 @@ def main() -> None:
         turns=(200_000, "old turns"),
         rate=(100, "saves per second"),
         seconds=(5.0, "length of each measurement"),
+        pairs=(12, "measurements with and without forgetting"),
     )
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_measure(report, Path(folder), options.turns, options.rate, options.seconds))
+        asyncio.run(_measure(report, Path(folder), options))
     report.end()
 
 

@@ -232,10 +232,10 @@ def test_a_step_is_small_however_much_there_is_to_do() -> None:
     db = prepare(":memory:")
     row = "INSERT INTO turns (id, owner, created_at, tokens, input, response) VALUES (?,'',0,1,?,?)"
     db.executemany(row, ((str(n), b"i", b"r" * 5000) for n in range(1000)))
-    assert 1 <= pruning.forget(db, 1, 0) <= 16
+    assert 1 <= pruning.forget(db, 1, 0) <= 8
     while pruning.forget(db, 1, 0):
         pass
     pages = db.execute("PRAGMA page_count").fetchone()[0]
-    assert 1 <= pruning.give_back(db) <= 64
-    assert db.execute("PRAGMA page_count").fetchone()[0] >= pages - 65
+    assert 1 <= pruning.give_back(db) <= 32
+    assert db.execute("PRAGMA page_count").fetchone()[0] >= pages - 33
     db.close()

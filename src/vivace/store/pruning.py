@@ -13,8 +13,8 @@ import time
 __all__ = ["believe", "forget", "give_back"]
 
 _STEP_SECONDS = 0.001
-_STEP_TURNS = 16
-_STEP_PAGES = 64
+_STEP_TURNS = 8
+_STEP_PAGES = 32
 
 _OLDEST = """
 SELECT seq FROM (SELECT seq, created_at FROM turns ORDER BY created_at, seq LIMIT 1)

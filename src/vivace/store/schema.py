@@ -20,7 +20,7 @@ log = logging.getLogger("vivace.store")
 
 MEMORY = ":memory:"
 
-LONG_WAL = 16_000_000
+LONG_WAL = 64_000_000
 """Bytes; a longer one is copied into the file."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -78,10 +78,8 @@ def connect(path: str) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
     connection.execute("PRAGMA recursive_triggers = ON")  # a row that is replaced counts as gone
-    # Checkpoints have a thread of their own; this is for when it cannot follow. A WAL that was
-    # copied starts again at its beginning, and what it was longer is cut off.
-    connection.execute("PRAGMA wal_autocheckpoint = 16000")
-    connection.execute(f"PRAGMA journal_size_limit = {LONG_WAL}")
+    # Checkpoints have a thread of their own; this is for when it cannot follow.
+    connection.execute("PRAGMA wal_autocheckpoint = 64000")
     return connection
 
 

@@ -56,8 +56,9 @@ WITH RECURSIVE chain AS (
 SELECT total(size) FROM chain
 """
 
-_PAUSE = 0.01
-"""Between two steps of pruning, for whoever else wants to write."""
+_PAUSE, _LONGEST_PAUSE = 25, 0.1
+"""Between steps of pruning: times as long as one took, so that a busy disk gets less to do, but
+within so many seconds, so that forgetting keeps up with saving."""
 
 _WIPE_EVERY = 30.0
 """No deleted text is left in the WAL for longer, however much there is to prune."""
@@ -192,18 +193,18 @@ class SqliteStore:
 
     async def _step(self, work: Callable[[sqlite3.Connection], int]) -> int:
         """One step of many: saves that came meanwhile go first."""
+        began = time.monotonic()
         done = await self._writer.do(work, alone=True)
         if done:
+            await asyncio.sleep(min(_LONGEST_PAUSE, (time.monotonic() - began) * _PAUSE))
             if self._monotonic() - self._wiped > _WIPE_EVERY:
                 await self._wipe()
-            await asyncio.sleep(_PAUSE)
         return done
 
     async def _wipe(self) -> None:
         """Empty the WAL, where text is still to be read that was deleted from the file."""
         if self._claim is not None:
-            await self._janitor.do(_checkpoint)
-            await self._janitor.do(_truncate)
+            await self._janitor.do(_empty_wal)
         self._wiped = self._monotonic()
 
     async def _prove_room(self) -> None:
@@ -223,21 +224,19 @@ class SqliteStore:
             raise Moved
         if length > LONG_WAL and time.monotonic() - self._copied > _COPY_EVERY:
             self._copied = time.monotonic()
-            self._janitor.post(_checkpoint)
-            self._janitor.post(_checkpoint)  # what came during the first; then the WAL starts anew
+            self._janitor.post(_empty_wal)
 
     def _release(self) -> None:
         if self._claim is not None:
             self._claim.release()
 
 
-def _checkpoint(db: sqlite3.Connection) -> None:
-    """Copy the WAL into the file, as far as nobody has to wait for that."""
+def _empty_wal(db: sqlite3.Connection) -> None:
+    """Copy the WAL into the file, most of it while others write, and cut it off.
+
+    Writers wait for the second part, so those who still read the WAL get little time to finish.
+    """
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-
-
-def _truncate(db: sqlite3.Connection) -> None:
-    """Cut the WAL off. Writers wait meanwhile, so who reads it gets little time to finish."""
     db.execute("PRAGMA busy_timeout = 50")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
