@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import random
 import signal
 import socket as tcp
 import struct
@@ -287,9 +288,63 @@ def test_what_is_not_whole_is_bounded_for_a_key_and_for_all(server: Serve) -> No
         eventually(lambda: server.metric("vivace_unfinished_bytes", "ben") == 0)
 
 
-def test_a_handshake_that_cannot_be_read_is_answered(server: Serve) -> None:
-    with plug(server, handshake().replace(b"GET", b"POST", 1)) as one:
+@pytest.mark.parametrize(
+    "asked",
+    [
+        handshake().replace(b"GET", b"POST", 1),
+        handshake().replace(b"key: ", b"key: \xff"),
+        handshake().replace(b"version: 13", b"version: \xff"),
+        handshake().replace(b"connection: upgrade", b"connection: upgrade, \xff"),
+        request("POST /v1/responses", create("hi", stream=True)) + handshake(),
+    ],
+    ids=["POST", "key", "version", "connection", "behind another request"],
+)
+def test_a_handshake_that_cannot_be_read_is_answered(server: Serve, asked: bytes) -> None:
+    with plug(server, asked) as one:
         assert heard(one).startswith(b"HTTP/1.1 40")
+
+
+def test_requests_are_pipelined_up_to_a_bound(server: Serve) -> None:
+    ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    last = ask.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    with plug(server, ask * 63 + last) as one:
+        assert heard(one).count(b"HTTP/1.1 200 ") == 64
+    with plug(server, ask * 10_000) as one:
+        assert b"More than 64 requests" in heard(one)
+
+
+def test_a_body_in_tiny_chunks_is_not_read_to_its_end(server: Serve) -> None:
+    head = request("POST /v1/responses").replace(
+        b"content-length: 0", b"transfer-encoding: chunked"
+    )
+    with plug(server, head + b"1\r\nx\r\n" * 50_000) as one:
+        answer = heard(one)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"less than 64 bytes" in answer
+
+
+def test_nothing_that_was_once_a_request_is_an_error_of_ours(server: Serve) -> None:
+    """Requests with bytes changed, added, taken and repeated; the log is looked at in the end."""
+    chance = random.Random(14)
+    whole = [
+        request("POST /v1/responses", create("hi")),
+        request("POST /v1/responses", create("hi", stream=True)),
+        request("GET /v1/models"),
+        handshake() + frame(b"{}"),
+        handshake().replace(b"upgrade: websocket", b"upgrade: h2c"),
+        request("PUT /x").replace(b"content-length: 0", b"transfer-encoding: chunked") + b"1\r\nx",
+        b"CONNECT a:1 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    ]
+    for _ in range(10):
+        with ExitStack() as stack:
+            for _ in range(25):
+                broken = bytearray(chance.choice(whole))
+                for _ in range(chance.randrange(4)):
+                    at = chance.randrange(len(broken) + 1)
+                    other = [chance.randbytes(9), bytes(broken[:at]), chance.choice(whole)]
+                    broken[at : at + chance.randrange(20)] = chance.choice(other)
+                stack.enter_context(plug(server, bytes(broken), attacker=False))
+        eventually(lambda: server.metric("vivace_connections", "ben") == 1)
 
 
 # -- heads --------------------------------------------------------------------------------------
