@@ -200,6 +200,15 @@ def test_a_client_that_pipelines_and_leaves_frees_its_slot(server: Serve) -> Non
         assert server.metric("vivace_engine_running", "ben") == 1
 
 
+def test_garbage_behind_a_stream_ends_it_quietly(server: Serve) -> None:
+    asked = request("POST /v1/responses", create("endless", stream=True))
+    for _ in range(5):
+        with plug(server, asked) as one:
+            one.recv(12)
+            one.sendall(b"\0garbage\r\n\r\n")
+            eventually(lambda: server.metric("vivace_engine_running", "ben") == 0)
+
+
 def test_sigterm_waits_for_nobody_who_takes_nothing(serve: Serving) -> None:
     server = serve(FLOOD, drain=0.5, tables={"limits": {"slow_reader_seconds": 60}})
     asked = request("POST /v1/responses", create("flood", stream=True))
