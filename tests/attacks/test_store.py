@@ -48,10 +48,12 @@ def test_a_full_disk_is_told_while_it_lasts_and_costs_no_answer(server: Serve) -
         readiness = http.get("/readyz")
         assert readiness.status_code == 503
         assert "disk" in readiness.text
+        assert server.metric("vivace_store_up") == 0
         assert http.get("/healthz").status_code == 200
         assert http.get(f"{RESPONSES}/{kept['id']}").status_code == 200
         allow(server, resource.RLIM_INFINITY)
         eventually(lambda: http.get("/readyz").status_code == 200)  # though no turn came meanwhile
+        assert server.metric("vivace_store_up") == 1
         after = create(http, input=LARGE)
         assert after["store"] is True
         assert http.get(f"{RESPONSES}/{after['id']}").json()["id"] == after["id"]

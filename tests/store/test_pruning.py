@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.store import DAY, in_file, in_memory, turn, using
@@ -82,7 +82,7 @@ def test_a_long_prune_does_not_keep_deleted_text_in_the_wal(
         return step(*arguments)
 
     async def check(store: SqliteStore) -> None:
-        await asyncio.gather(*(store.save(turn(str(n), at=0)) for n in range(500)))
+        await asyncio.gather(*(store.save(turn(str(n), at=0)) for n in range(200)))
         await store.save(secret(1, 9000))
         await store.delete("1", "me")
         pruning_ = asyncio.create_task(store.prune(2 * DAY))
@@ -208,6 +208,7 @@ def test_a_clock_that_was_never_set_is_believed_when_it_is(tmp_path: Path) -> No
         )
     )
 )
+@settings(max_examples=40)
 def test_the_ledger_has_the_sum_of_all_turns(steps: list[tuple[str, int, int]]) -> None:
     async def check(store: SqliteStore) -> None:
         for what, number, size in steps:

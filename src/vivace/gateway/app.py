@@ -198,6 +198,7 @@ class Gateway:
             max_bytes=config.store.max_megabytes * _MEGABYTE,
         )
         self.archive = Archive(store, self.memory)
+        self.metrics.show_store(lambda: store.trouble is None)
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
         self.runner = Runner(

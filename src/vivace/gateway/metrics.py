@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -87,6 +87,10 @@ class Metrics:
 
     def show_tasks(self, supervisor: Supervisor) -> None:
         self.registry.register(_Tasks(supervisor))
+
+    def show_store(self, works: Callable[[], bool]) -> None:
+        up = Gauge("vivace_store_up", "Whether turns can be kept.", registry=self.registry)
+        up.set_function(works)
 
     def show_memory(self, memory: Memory) -> None:
         self.registry.register(_Memory(memory))

@@ -92,7 +92,7 @@ class SqliteStore:
             self._open(path)
         except (OSError, sqlite3.Error) as error:
             self._release()
-            why = error.strerror if isinstance(error, OSError) else error
+            why = _reason(error) if isinstance(error, OSError) else error
             raise StoreError(
                 f"The store {path} cannot be opened: {why}. Name another path in [store], or "
                 "':memory:' to keep nothing."
@@ -229,6 +229,10 @@ class SqliteStore:
     def _release(self) -> None:
         if self._claim is not None:
             self._claim.release()
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.strerror} ({error.filename})" if error.filename else str(error.strerror)
 
 
 def _empty_wal(db: sqlite3.Connection) -> None:
