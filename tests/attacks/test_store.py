@@ -41,8 +41,7 @@ def allow(server: Serve, size: int) -> None:
 def test_a_full_disk_is_told_while_it_lasts_and_costs_no_answer(server: Serve) -> None:
     with server.http() as http:
         kept = create(http, input="hi")
-        sizes = [path.stat().st_size for path in server.folder.glob("vivace.db*")]
-        allow(server, max(sizes) + 20_000)
+        allow(server, 20_000)  # less than one of these turns, however the store tidies up
         answers = [create(http, input=LARGE) for _ in range(4)]
         assert [(each["status"], each["store"]) for each in answers] == [("completed", False)] * 4
         readiness = http.get("/readyz")

@@ -465,7 +465,7 @@ def test_escape_takes_back_a_line_and_then_stops_the_answer(
         child.send("\x1b[A")  # an arrow is no Escape
         child.expect_exact("Once upon a time")
         assert gateway.engine.running() == 1
-        child.send("\x1b")
+        child.send("\x1b[A\x1b")  # though they come as one
         child.expect_exact("stopped")
         child.expect(pexpect.EOF)
         child.wait()

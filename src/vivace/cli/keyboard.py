@@ -9,12 +9,15 @@ import asyncio
 import codecs
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 
 __all__ = ["ESCAPE", "available", "keys"]
 
 ESCAPE = "\x1b"
+_KEY = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O[^\x1b]|[^\x1b])?|[^\x1b]", re.DOTALL)
+"""One key: a character, Escape, or the sequence of another key (an arrow, Alt with a letter)."""
 
 
 def available() -> bool:
@@ -38,12 +41,9 @@ def keys(typed: Callable[[str], None]) -> Iterator[None]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def read() -> None:
-        text = decoder.decode(os.read(file, 4096))
-        if text == ESCAPE:
-            typed(ESCAPE)
-        elif not text.startswith(ESCAPE):  # an arrow, a function key, a pasted mark
-            for character in text:
-                typed(character)
+        for key in _KEY.findall(decoder.decode(os.read(file, 4096))):
+            if key == ESCAPE or not key.startswith(ESCAPE):
+                typed(key)
 
     loop = asyncio.get_running_loop()
     tty.setcbreak(file)
