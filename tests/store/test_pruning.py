@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -229,14 +231,35 @@ def test_the_ledger_has_the_sum_of_all_turns(steps: list[tuple[str, int, int]]) 
     using(in_memory(Path(), max_age=2, max_bytes=200), check)
 
 
-def test_a_step_is_small_however_much_there_is_to_do() -> None:
+def filled(*sizes: int) -> sqlite3.Connection:
     db = prepare(":memory:")
-    row = "INSERT INTO turns (id, owner, created_at, tokens, input, response) VALUES (?,'',0,1,?,?)"
-    db.executemany(row, ((str(n), b"i", b"r" * 5000) for n in range(1000)))
-    assert 1 <= pruning.forget(db, 1, 0) <= 8
-    while pruning.forget(db, 1, 0):
-        pass
-    pages = db.execute("PRAGMA page_count").fetchone()[0]
-    assert 1 <= pruning.give_back(db) <= 32
-    assert db.execute("PRAGMA page_count").fetchone()[0] >= pages - 33
-    db.close()
+    row = (
+        "INSERT INTO turns (id, owner, created_at, tokens, input, response) VALUES (?,'',0,1,'',?)"
+    )
+    db.executemany(row, ((str(n), b"r" * size) for n, size in enumerate(sizes)))
+    return db
+
+
+def test_a_step_is_small_however_much_there_is_to_do() -> None:
+    with closing(filled(*[5000] * 1000)) as db:
+        assert pruning.forget(db, 1, 0) == 8
+        while pruning.forget(db, 1, 0):
+            pass
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+        assert 1 <= pruning.give_back(db) <= 16
+        assert db.execute("PRAGMA page_count").fetchone()[0] >= pages - 17
+
+
+def test_a_step_takes_few_turns_if_they_are_large_but_always_one() -> None:
+    with closing(filled(*[600_000] * 8)) as db:
+        assert pruning.forget(db, 1, 0) == 2
+    with closing(filled(*[2_000_000] * 3)) as db:
+        assert [pruning.forget(db, 1, 0) for _ in range(4)] == [1, 1, 1, 0]
+
+
+def test_a_step_takes_no_more_than_is_too_much() -> None:
+    with closing(filled(*[1000] * 8)) as db:
+        assert pruning.forget(db, 0, 8000) == 0
+        assert pruning.forget(db, 0, 7999) == 1
+        assert pruning.forget(db, 0, 4500) == 3
+        assert pruning.forget(db, 0, 4500) == 0

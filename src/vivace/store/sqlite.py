@@ -56,7 +56,7 @@ WITH RECURSIVE chain AS (
 SELECT total(size) FROM chain
 """
 
-_PAUSE, _LONGEST_PAUSE = 25, 0.1
+_PAUSE, _LONGEST_PAUSE = 50, 0.2
 """Between steps of pruning: times as long as one took, so that a busy disk gets less to do, but
 within so many seconds, so that forgetting keeps up with saving."""
 
