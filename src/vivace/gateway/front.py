@@ -70,14 +70,14 @@ class Front:
             await _refuse(scope, send, error, request_id)
             return
         try:
-            await self._serve(scope, receive, send, hold)
+            if scope["type"] == "websocket":
+                await self._sockets[scope["path"]](scope, receive, send)
+            else:
+                await self._answer(scope, receive, send, hold)
         finally:
             self._connections.release(hold)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, hold: Hold) -> None:
-        if scope["type"] == "websocket":
-            await self._sockets[scope["path"]](scope, receive, send)
-            return
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, hold: Hold) -> None:
         state = scope["state"]
 
         async def named(message: Message) -> None:

@@ -9,7 +9,6 @@ begins and ends them, and how a client is told.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import Any, Literal
 
 from uvicorn.config import Config
@@ -47,6 +46,20 @@ still sends takes the answer with it."""
 
 
 class HttpConnection(HttpToolsProtocol):
+    __slots__ = (  # which, other than a few names more, leave a connection as small as it was
+        "_all",
+        "_answering",
+        "_brought",
+        "_fault",
+        "_moved",
+        "_part",
+        "_pending",
+        "_piece_bytes",
+        "_pieces",
+        "_refused",
+        "_unwanted",
+    )
+
     def __init__(
         self,
         connections: Connections,
@@ -57,8 +70,7 @@ class HttpConnection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._all = connections
-        self._limits = connections.limits
-        self._answering: deque[RequestResponseCycle] = deque()
+        self._answering: list[RequestResponseCycle] = []
         """Requests that are not answered yet: the first is being answered, others were pipelined
         behind it. ``cycle`` is the newest."""
         self._part: _Part = None
@@ -80,7 +92,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self._unwanted = self._all.accept(transport, self.client[0] if self.client else None)
         if self._unwanted is None:
-            self._all.expect(transport, self._limits.head_seconds, self._late_head)
+            self._all.expect(transport, self._all.limits.head_seconds, self._late_head)
         else:
             self._all.expect(transport, _LINGER, transport.abort)
 
@@ -124,7 +136,7 @@ class HttpConnection(HttpToolsProtocol):
         self._moved = False
         self._all.whole(self.transport)
         if self._part == "head":
-            self._all.expect(self.transport, self._limits.head_seconds, self._late_head)
+            self._all.expect(self.transport, self._all.limits.head_seconds, self._late_head)
         elif self._part == "body":
             self._await_body()
 
@@ -187,7 +199,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def _await_body(self) -> None:
         self._brought = 0
-        self._all.expect(self.transport, self._limits.message_seconds, self._late_body)
+        self._all.expect(self.transport, self._all.limits.message_seconds, self._late_body)
 
     def _late_body(self) -> None:
         if self.cycle.response_complete:  # it was answered without it
@@ -211,7 +223,7 @@ class HttpConnection(HttpToolsProtocol):
         self._all.expect(self.transport, _LINGER, self.transport.abort)
 
     def on_response_complete(self) -> None:
-        self._answering.popleft()
+        self._answering.pop(0)
         super().on_response_complete()
         if self.transport.is_closing():
             self._all.unread(self.transport)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 from websockets.frames import CloseCode, Frame
@@ -28,6 +28,8 @@ _PIECE = 4096
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
+    __slots__ = ("_all", "_brought", "_joined", "_rest", "_unfinished")  # it may be one of 10,000
+
     def __init__(
         self,
         connections: Connections,
@@ -38,9 +40,6 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._all = connections
-        self._limits = connections.limits
-        self._served = self.app
-        self.app = self._serve
         self._joined: bytearray | None = None
         """Of a message in fragments, what has come so far; its first fragment is in ``frames``."""
         self._rest = b""
@@ -49,10 +48,18 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         self._brought = 0
         """How much of that there was when we last asked ourselves whether it is late."""
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._served(scope, receive, send)
-        if self.initial_response is not None:  # a refusal is an answer, not a fault of ours
-            self.handshake_complete = True
+    async def run_asgi(self) -> None:
+        """As uvicorn has it, but a handshake that is refused in words is no error of ours."""
+        try:
+            await self.app(self.scope, self.receive, self.send)
+        except ClientDisconnected:
+            pass
+        except Exception:
+            self.logger.exception("Exception in ASGI application")
+            self.send_500_response()
+        finally:
+            if self.close_timer is None:
+                self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.closed(self.transport)
@@ -78,10 +85,10 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         extensions[ABORT] = self.abort  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        if len(data) <= _PIECE:
+        if len(data) <= _PIECE and not self._rest:
             self._read(data)
         else:
-            self._rest = data
+            self._rest += data
             self.transport.pause_reading()
             self._all.in_turn(self._read_on)
 
@@ -108,7 +115,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             self.transport.write(answer(NO_HANDSHAKE))
             self.transport.close()
         elif self.frames or self._joined is not None or self.conn.reader.buffer:
-            self._all.expect(self.transport, self._limits.message_seconds, self._late)
+            self._all.expect(self.transport, self._all.limits.message_seconds, self._late)
             held = sum(map(len, self.frames)) + len(self._joined or b"")
             self._count(held + len(self.conn.reader.buffer))
         elif self._unfinished:
@@ -153,11 +160,11 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def _late(self) -> None:
         brought, self._brought = self._unfinished - self._brought, self._unfinished
         if brought >= EARNS_TIME or self.read_paused or self._rest:  # it is we who do not listen
-            self._all.expect(self.transport, self._limits.message_seconds, self._late)
+            self._all.expect(self.transport, self._all.limits.message_seconds, self._late)
         elif not self.close_sent:
             self._fail(
                 CloseCode.POLICY_VIOLATION,
-                f"A message must be whole within {self._limits.message_seconds:g} seconds.",
+                f"A message must be whole within {self._all.limits.message_seconds:g} seconds.",
             )
 
     def _fail(self, code: int, reason: str) -> None:
@@ -167,10 +174,13 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     async def receive(self) -> Any:
         if not self.queue.empty():  # who says much at once lets others in between
             await asyncio.sleep(0)
-        message = await super().receive()
-        if self._rest and not self.read_paused:
-            self.transport.pause_reading()
-            self._all.in_turn(self._read_on)
+        message = await self.queue.get()
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            if self._rest:
+                self._all.in_turn(self._read_on)
+            else:
+                self.transport.resume_reading()
         return message
 
     # -- what it is told --------------------------------------------------------------------------
