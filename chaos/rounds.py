@@ -116,7 +116,7 @@ async def calm(
 ) -> dict[str, float]:
     """Wait until nothing is under way, for as long as that may take; what the figures say then."""
     until = time.monotonic() + _PATIENCE
-    async with httpx.AsyncClient(base_url=url, headers=headers) as http:
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=_PATIENCE) as http:
         while True:
             waiting = not all(talker.idle for talker in talkers)
             found = await figures(http, _QUIET)

@@ -133,7 +133,9 @@ class Soak:
             await asyncio.sleep(dice.uniform(*_PAUSES))
 
     async def _look(self, when: str = "") -> Held:
-        async with httpx.AsyncClient(base_url=self._url, headers=self._keys[_OWNERS[0]]) as http:
+        async with httpx.AsyncClient(
+            base_url=self._url, headers=self._keys[_OWNERS[0]], timeout=30
+        ) as http:
             found = await figures(http, frozenset({_TASKS, _ENDED, _REMEMBERED}))
         held = Held(
             self._server.resident,
