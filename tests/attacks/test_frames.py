@@ -315,6 +315,7 @@ FATAL: dict[str, tuple[int, list[bytes]]] = {
     ),
     # sizes
     "a byte too large": (TOO_BIG, [frame(TEXT, padded(MEGABYTE + 1))]),
+    "much too large, and sent to its end": (TOO_BIG, [frame(TEXT, bytes(10 * MEGABYTE))]),
     "a length of 4 GB": (TOO_BIG, [frame(TEXT, b"{", length=2**32)]),
     "a length of 2^63": (TOO_BIG, [frame(TEXT, b"{", length=2**63)]),
     "the largest length": (TOO_BIG, [frame(BINARY, b"{", length=2**64 - 1)]),

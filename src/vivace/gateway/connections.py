@@ -37,6 +37,10 @@ ABORT = "vivace.abort"
 EARNS_TIME = 256 * 1024
 """Bytes of a body or a message that earn its sender as much time again."""
 
+_LINGER = 2.0
+"""Seconds that a client gets to read why it is left. A connection that is closed while the client
+still sends takes the last words with it."""
+
 _LAST_WORDS = 0.3
 """Seconds in which a client whose key was revoked is told so."""
 
@@ -181,6 +185,15 @@ class Connections:
 
     def whole(self, transport: Transport) -> None:
         self._due.pop(transport, None)
+
+    def linger(self, transport: Transport) -> None:
+        """All was said; what the client still sends is taken and not heard, for a while."""
+        transport.write_eof()
+        self.tolerate(transport)
+
+    def tolerate(self, transport: Transport) -> None:
+        self.whole(transport)
+        self.expect(transport, _LINGER, transport.abort)
 
     def unread(self, transport: Transport) -> None:
         """The client has more to take than we will keep for it for long."""

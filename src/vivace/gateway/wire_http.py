@@ -40,10 +40,6 @@ _Part = Literal["head", "body"] | None
 _HANDSHAKE = (b"sec-websocket-", b"connection", b"upgrade")
 """How the headers begin that a handshake is made of."""
 
-_LINGER = 2.0
-"""Seconds that a refused client gets to read why. A connection that is closed while the client
-still sends takes the answer with it."""
-
 
 class HttpConnection(HttpToolsProtocol):
     __slots__ = (  # which, other than a few names more, leave a connection as small as it was
@@ -94,7 +90,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._unwanted is None:
             self._all.expect(transport, self._all.limits.head_seconds, self._late_head)
         else:
-            self._all.expect(transport, _LINGER, transport.abort)
+            self._all.tolerate(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.closed(self.transport)
@@ -218,9 +214,7 @@ class HttpConnection(HttpToolsProtocol):
             return
         self._nobody_listens()
         self.transport.write(answer(error))
-        self.transport.write_eof()
-        self._all.whole(self.transport)
-        self._all.expect(self.transport, _LINGER, self.transport.abort)
+        self._all.linger(self.transport)
 
     def on_response_complete(self) -> None:
         self._answering.pop(0)

@@ -28,7 +28,8 @@ _PIECE = 4096
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
-    __slots__ = ("_all", "_brought", "_joined", "_rest", "_unfinished")  # it may be one of 10,000
+    # A server may have ten thousand of these: slots cost less than names in a dict.
+    __slots__ = ("_all", "_brought", "_deaf", "_joined", "_rest", "_unfinished")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         self._all = connections
         self._joined: bytearray | None = None
         """Of a message in fragments, what has come so far; its first fragment is in ``frames``."""
+        self._deaf = False
         self._rest = b""
         """What has come and is not read yet; nothing more comes meanwhile."""
         self._unfinished = 0
@@ -58,7 +60,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             self.logger.exception("Exception in ASGI application")
             self.send_500_response()
         finally:
-            if self.close_timer is None:
+            if self.close_timer is None and not self._deaf:
                 self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -85,6 +87,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         extensions[ABORT] = self.abort  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
         if len(data) <= _PIECE and not self._rest:
             self._read(data)
         else:
@@ -95,12 +99,12 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def _read_on(self) -> None:
         """Up to a frame's end: what only adds to a large frame costs little, frames much."""
         whole = False
-        while self._rest and not whole:
+        while self._rest and not (whole or self._deaf or self.transport.is_closing()):
             piece, self._rest = self._rest[:_PIECE], self._rest[_PIECE:]
             before = len(self.conn.reader.buffer)
             self._read(piece)
             whole = len(self.conn.reader.buffer) != before + len(piece)
-        if self.disconnected or self.transport.is_closing():
+        if self._deaf or self.transport.is_closing():
             self._rest = b""
         elif self.read_paused:  # until the application has taken what there is
             return
@@ -111,9 +115,11 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
 
     def _read(self, data: bytes) -> None:
         super().data_received(data)
+        if self._deaf:
+            return
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             self.transport.write(answer(NO_HANDSHAKE))
-            self.transport.close()
+            self._deafen()
         elif self.frames or self._joined is not None or self.conn.reader.buffer:
             self._all.expect(self.transport, self._all.limits.message_seconds, self._late)
             held = sum(map(len, self.frames)) + len(self._joined or b"")
@@ -186,8 +192,24 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     # -- what it is told --------------------------------------------------------------------------
 
     def handle_parser_exception(self) -> None:
-        super().handle_parser_exception()
+        """The connection has failed: its client is told, and not heard any more."""
+        close = self.conn.close_sent
+        assert close is not None
+        event = {"type": "websocket.disconnect", "code": close.code, "reason": close.reason}
+        self.queue.put_nowait(event)  # type: ignore[arg-type]
+        self.close_sent = True
         self.disconnected = True  # a turn that still sends meets a client that left, not a fault
+        if not self.transport.is_closing():
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self._deafen()
+
+    def _deafen(self) -> None:
+        self._deaf = True
+        self.frames, self._joined, self._rest = [], None, b""
+        self.conn.reader.discard()
+        self._count(0)
+        self.transport.resume_reading()
+        self._all.linger(self.transport)
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
