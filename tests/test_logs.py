@@ -17,9 +17,15 @@ SECRET = "def pay(card): the prompt of a person"
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def lines(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> pytest.LogCaptureFixture:
     caplog.handler.setFormatter(Discreet("%(name)s %(message)s"))
     caplog.set_level(logging.DEBUG)
+    for name in ("uvicorn", "uvicorn.error"):  # another test's server may have set them up
+        caplog.set_level(logging.DEBUG, name)
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
+        monkeypatch.setattr(logging.getLogger(name), "disabled", False)
     return caplog
 
 
