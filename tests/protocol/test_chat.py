@@ -151,6 +151,8 @@ def test_tools_lose_their_extra_level() -> None:
     [
         ({"n": 2}, "n"),
         ({"logprobs": True}, "logprobs"),
+        ({"stop": ["."] * 65}, "stop"),
+        ({"stop": "." * 257}, "stop"),
         ({"top_logprobs": 5}, "top_logprobs"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages"),
         ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0].role"),

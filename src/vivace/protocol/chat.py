@@ -63,6 +63,8 @@ from vivace.protocol.requests import (
     Prediction,
     Probability,
     ReasoningConfig,
+    Stops,
+    StopText,
     StreamOptions,
     Temperature,
     TextConfig,
@@ -187,7 +189,7 @@ class _Shared(Struct, frozen=True, kw_only=True):
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
     max_tokens: Count | None = None
-    stop: str | list[str] | None = None
+    stop: StopText | Stops | None = None
     seed: int | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None

@@ -37,6 +37,8 @@ __all__ = [
     "Steer",
     "SteerBody",
     "SteerEvent",
+    "StopText",
+    "Stops",
     "TextConfig",
     "TextFormat",
     "ToolChoice",
@@ -48,6 +50,9 @@ Probability = Annotated[float, Meta(ge=0, le=1)]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1)]
+StopText = Annotated[str, Meta(max_length=256)]
+Stops = Annotated[list[StopText], Meta(max_length=64)]
+"""Engines look for each of them at every token, so they are few and short."""
 Metadata = Annotated[
     dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]],
     Meta(max_length=16),
@@ -164,7 +169,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     generate: bool | None = None
     # Ours.
     prediction: Prediction | None = None
-    stop: list[str] | None = None
+    stop: Stops | None = None
     seed: int | None = None
 
 
