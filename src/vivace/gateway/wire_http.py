@@ -214,6 +214,7 @@ class HttpConnection(HttpToolsProtocol):
             return
         self._nobody_listens()
         self.transport.write(answer(error))
+        self.flow.resume_reading()
         self._all.linger(self.transport)
 
     def on_response_complete(self) -> None:
