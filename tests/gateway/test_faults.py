@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from functools import reduce
 from typing import Any
@@ -14,7 +15,7 @@ from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
-from vivace.engines.scripted import Reply, Say
+from vivace.engines.scripted import Fail, Reply, Say
 from vivace.gateway import http as http_module
 
 TOLD = {"error", "response.failed", "response.completed"}
@@ -157,3 +158,27 @@ def test_a_stream_whose_end_cannot_be_written_ends_with_an_error(
         last = list(sse(http.post(path, json=body, timeout=5).text.splitlines()))[-1]
     assert last["error"]["code"] == "server_error"
     gateway.witness.problems.clear()  # that the response had no end of its own is the point
+
+
+def test_what_went_wrong_is_found_in_the_log_by_the_request_and_the_turn(
+    gateway: RunningGateway, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "vivace")
+    gateway.engine.play([Reply(when="fail", then=(Say("so far"), Fail()))])
+    with Socket(gateway.url, {"x-request-id": "trace-me"}) as socket:
+        socket.turn("x", previous_response_id="resp_nobody")
+        assert "refused request_id=trace-me code=previous_response_not_found" in caplog.messages
+        failed = socket.turn("fail")["response"]["id"]
+        assert f"failed request_id=trace-me turn={failed} server_error" in caplog.messages
+
+        def unable(*_: object) -> None:
+            raise RuntimeError("no room")
+
+        monkeypatch.setattr(gateway.gateway.archive, "save", unable)
+        kept = socket.turn("keep this")["response"]
+        assert kept["store"] is False
+        assert f"not stored request_id=trace-me turn={kept['id']}" in caplog.messages
+        monkeypatch.setattr(gateway.gateway.runner.planner, "plan", unable)
+        socket.turn("plan this")
+        faults = [line for line in caplog.messages if line.startswith("fault request_id=trace-me ")]
+        assert re.search(r"turn=resp_\w+$", faults[-1])
