@@ -214,6 +214,11 @@ def test_a_wrong_request_is_refused_by_the_name_of_what_is_wrong(
     assert answer.json()["error"]["param"] == param
 
 
+def test_a_chat_about_nothing_is_refused_in_the_words_of_a_chat(plain: httpx.Client) -> None:
+    error = plain.post(CHAT, json={"messages": []}).json()["error"]
+    assert error["message"] == "Missing required field 'messages'."
+
+
 def test_an_image_is_refused_by_the_name_of_its_part(plain: httpx.Client) -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     parts = [{"type": "text", "text": "What is this?"}, picture]

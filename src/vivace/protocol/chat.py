@@ -224,7 +224,8 @@ class ChatRequest(_Shared, frozen=True, kw_only=True):
 
     def explain(self, error: RequestError) -> RequestError:
         """An error about the request we made of this one, in the words of this one."""
-        found = re.fullmatch(r"input(?:\[(\d+)\](.*))?", error.param or "")
+        ours = error.param or ""
+        found = re.fullmatch(r"input(?:\[(\d+)\](.*))?", ours)
         if found is None:
             return error
         error.param = "messages"
@@ -232,6 +233,7 @@ class ChatRequest(_Shared, frozen=True, kw_only=True):
             items = [place for place, each in enumerate(self.messages) for _ in _items(each)]
             rest = found[2].replace(".call_id", ".tool_call_id").replace(".output", ".content")
             error.param = f"messages[{items[int(found[1])]}]{rest}"
+        error.message = error.message.replace(f"'{ours}'", f"'{error.param}'")
         return error
 
 
