@@ -437,7 +437,7 @@ def _within_file_limit(config: Config) -> Config:
     most = files * 3 // 4
     if files == resource.RLIM_INFINITY or config.limits.connections <= most:
         return config
-    log.warning(
+    log.info(
         "takes %d connections, not limits.connections = %d: it may open %d files (ulimit -n)",
         most,
         config.limits.connections,
