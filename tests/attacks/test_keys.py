@@ -16,7 +16,7 @@ from tests.support.http import RESPONSES, sse
 from tests.support.process import Serve
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
-from vivace.keyring import Keyring
+from vivace.gateway.keyring import Keyring
 
 
 def bearer(key: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from vivace import __version__
 from vivace.cli.main import commands
-from vivace.keyring import Keyring
+from vivace.gateway.keyring import Keyring
 
 RIGHT = """version = 1
 [server]

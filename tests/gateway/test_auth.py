@@ -25,7 +25,7 @@ from vivace.engines.scripted import Reply, Say, Stall
 from vivace.errors import ConfigError, Unauthorized
 from vivace.gateway.app import Gateway
 from vivace.gateway.auth import Keys
-from vivace.keyring import Keyring
+from vivace.gateway.keyring import Keyring
 
 FOREVER = Stall(60)
 """Longer than any test waits; what follows it is never said."""

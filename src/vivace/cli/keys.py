@@ -10,7 +10,7 @@ from vivace.cli import options
 from vivace.cli.output import say
 from vivace.config import keys_in
 from vivace.errors import ConfigError
-from vivace.keyring import Keyring
+from vivace.gateway.keyring import Keyring
 
 __all__ = ["keys"]
 

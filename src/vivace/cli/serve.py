@@ -12,7 +12,7 @@ from vivace.cli.output import say
 from vivace.config import Config, load
 from vivace.errors import ConfigError
 from vivace.gateway.app import serve as run_server
-from vivace.keyring import Keyring, admitted
+from vivace.gateway.keyring import Keyring, admitted
 from vivace.logs import log_to_stderr
 
 __all__ = ["config", "serve"]

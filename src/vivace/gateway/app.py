@@ -55,6 +55,7 @@ from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.front import Front
 from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import now
+from vivace.gateway.keyring import Keyring
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
 from vivace.gateway.responses import ResponsesApi
@@ -62,7 +63,6 @@ from vivace.gateway.runner import Runner
 from vivace.gateway.websocket import WebSocketDoor
 from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
-from vivace.keyring import Keyring
 from vivace.logs import on_loop_error
 from vivace.models import Fim
 from vivace.scheduling.memory import Memory

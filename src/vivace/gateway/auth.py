@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from vivace.addresses import host_name, is_loopback
 from vivace.config import LOCAL, KeyConfig
 from vivace.errors import ConfigError, Forbidden, Unauthorized
-from vivace.keyring import Keyring, admitted
+from vivace.gateway.keyring import Keyring, admitted
 
 __all__ = ["Keys", "check_host", "check_origin"]
 

@@ -1,0 +1,162 @@
+"""``keys.json``: written whole, for its owner only, by one command at a time."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from vivace.errors import ConfigError, Unauthorized
+from vivace.gateway.auth import Keys
+from vivace.gateway.keyring import Keyring
+
+
+@pytest.fixture
+def keyring(tmp_path: Path) -> Keyring:
+    return Keyring(tmp_path)
+
+
+def test_a_file_that_others_could_read_no_longer_can_after_a_change(keyring: Keyring) -> None:
+    keyring.create("anna")
+    keyring.path.chmod(0o644)
+    keyring.create("bert")
+    assert stat.S_IMODE(keyring.path.stat().st_mode) == 0o600
+
+
+def test_the_gateway_knows_a_key_until_it_is_revoked(keyring: Keyring) -> None:
+    anna, bert = (f"Bearer {keyring.create(name)}" for name in ("anna", "bert"))
+    keys = Keys([], keyring)
+    ids = [entry.id for entry in keyring.entries()]
+    assert [keys.owner_of(anna), keys.owner_of(bert)] == ids
+    keyring.revoke("anna")
+    keys = Keys([], keyring)
+    assert keys.owner_of(bert) == ids[1]
+    with pytest.raises(Unauthorized):
+        keys.owner_of(anna)
+
+
+def test_a_running_server_sees_every_change_once(tmp_path: Path) -> None:
+    server, person = Keyring(tmp_path), Keyring(tmp_path)
+    assert not server.changed()
+    for change in (
+        lambda: person.create("anna"),
+        lambda: person.create("bert"),
+        lambda: person.revoke("anna"),
+        person.path.unlink,
+    ):
+        change()
+        assert server.changed()
+        assert server.entries() == person.entries()
+        assert not server.changed()
+
+
+def test_a_change_shows_even_when_the_clock_stands_still(tmp_path: Path) -> None:
+    server, person = Keyring(tmp_path), Keyring(tmp_path)
+    person.create("anna")
+    server.entries()
+    before = server.path.stat().st_mtime_ns
+    person.create("bert")
+    os.utime(server.path, ns=(before, before))
+    assert server.changed()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\xff",
+        "[]",
+        '{"version": 3, "keys": []}',
+        '{"keys": []}',
+        '{"version": 2, "keys": [{"name": "a", "sha256": "%s", "created_at": "2030-01-01"}]}'
+        % ("0" * 64),
+        '{"version": 1, "keys": [{"name": "anna", "sha256": "viv_x", "created_at": "2030-01-01"}]}',
+    ],
+)
+def test_a_file_that_is_wrong_is_named_once_and_left_as_it_is(keyring: Keyring, text: str) -> None:
+    keyring.path.write_text(text, encoding="latin-1")
+    for use in (keyring.entries, lambda: keyring.create("bert"), lambda: keyring.revoke("anna")):
+        with pytest.raises(ConfigError, match=r"keys\.json is not a file of keys"):
+            use()
+    assert not keyring.changed()
+    assert keyring.path.read_text(encoding="latin-1") == text
+
+
+def test_a_disk_that_is_full_leaves_the_old_keys(
+    keyring: Keyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    keyring.create("anna")
+    before = keyring.path.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match=r"cannot be written: No space left"):
+        keyring.create("bert")
+    assert keyring.path.read_bytes() == before
+    assert len(list(keyring.path.parent.glob(".keys.json*"))) == 0
+    assert [entry.name for entry in keyring.entries()] == ["anna"]
+
+
+def test_a_file_from_before_keys_had_ids_is_read_and_its_keys_stay_who_they_were(
+    keyring: Keyring,
+) -> None:
+    digest = hashlib.sha256(b"secret").hexdigest()
+    entry = {"name": "anna", "sha256": digest, "created_at": "2026-01-02"}
+    keyring.path.write_text(json.dumps({"version": 1, "keys": [entry]}))
+    assert Keys([], keyring).owner_of("Bearer secret") == "anna"
+    keyring.create("bert")
+    written = json.loads(keyring.path.read_text())
+    assert written["version"] == 2
+    assert written["keys"][0] == {"id": "anna", **entry}
+    assert Keys([], keyring).owner_of("Bearer secret") == "anna"
+    keyring.revoke("anna")
+    again = keyring.create("anna")
+    assert Keys([], keyring).owner_of(f"Bearer {again}") != "anna"
+
+
+def test_commands_at_the_same_time_undo_nothing_of_each_other(keyring: Keyring) -> None:
+    """Above all, nobody writes back a key that was revoked meanwhile."""
+    names = [f"key-{number}" for number in range(8)]
+    for name in names:
+        keyring.create(f"old-{name}")
+
+    def change(name: str) -> None:
+        mine = Keyring(keyring.path.parent)
+        mine.create(name)
+        mine.revoke(f"old-{name}")
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(change, names))
+    assert sorted(entry.name for entry in keyring.entries()) == names
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes for others")
+def test_what_root_changes_stays_readable_for_the_server_s_user(keyring: Keyring) -> None:
+    os.chown(keyring.path.parent, 65534, 65534)
+    keyring.create("anna")
+    assert (keyring.path.stat().st_uid, keyring.path.stat().st_gid) == (65534, 65534)
+    os.chown(keyring.path, 65533, 65533)
+    keyring.revoke("anna")
+    assert keyring.path.stat().st_uid == 65533
+    assert stat.S_IMODE(keyring.path.stat().st_mode) == 0o600
+
+
+def test_a_linked_file_stays_a_link(keyring: Keyring, tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    keyring.path.symlink_to(tmp_path / "secrets" / "keys.json")
+    keyring.create("anna")
+    assert keyring.path.is_symlink()
+    assert [entry.name for entry in keyring.entries()] == ["anna"]
+
+
+def test_a_place_that_cannot_be_read_is_named(keyring: Keyring) -> None:
+    keyring.path.mkdir()
+    with pytest.raises(ConfigError, match=r"keys\.json cannot be read"):
+        keyring.entries()
