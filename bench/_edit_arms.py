@@ -78,7 +78,7 @@ def vivace(endpoint: Endpoint, task: Task) -> Tried:
 TRIES = 2
 
 
-def plan_for(task: Task, text: str, model: str) -> attempt.Plan:
+def plan_for(task: Task, text: str, model: str) -> attempt.EditPlan:
     selection = None if task.selection is None else (task.selection[0] - 1, task.selection[1])
     asked = attempt.Task(task.path, text, task.instruction, selection)
     return attempt.plan(asked, Context(), model)

@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
+PositiveInt = Annotated[int, Meta(ge=1)]
+PositiveFloat = Annotated[float, Meta(gt=0)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+$")]
 
 
@@ -59,43 +59,43 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    body_megabytes: Positive = 16
-    connections: Positive = 20_000
+    body_megabytes: PositiveInt = 16
+    connections: PositiveInt = 20_000
     """Open at once, of every kind, from the moment they are accepted."""
-    connections_per_address: Positive = 1_000
+    connections_per_address: PositiveInt = 1_000
     """From one address, or one network of IPv6 (/64), unless it is in server.trusted_proxies."""
-    connections_per_key: Positive = 1_000
+    connections_per_key: PositiveInt = 1_000
     """A key's open WebSockets and running requests."""
-    connection_minutes: Seconds = 60
-    head_seconds: Seconds = 10
+    connection_minutes: PositiveFloat = 60
+    head_seconds: PositiveFloat = 10
     """A request's headers, or a WebSocket's handshake, must be whole by then."""
-    message_seconds: Seconds = 20
+    message_seconds: PositiveFloat = 20
     """A request's body, or a WebSocket's message, must be whole by then, or bring 256 KB in each
     such time."""
-    unfinished_megabytes: Positive = 256
+    unfinished_megabytes: PositiveInt = 256
     """Of all bodies and messages that are not whole yet."""
-    unfinished_megabytes_per_key: Positive = 64
-    turns_in_flight: Positive = 16
+    unfinished_megabytes_per_key: PositiveInt = 64
+    turns_in_flight: PositiveInt = 16
     """On one connection; more wait."""
-    turns_waiting: Positive = 256
-    lanes: Positive = 32
-    memory_megabytes: Positive = 1024
+    turns_waiting: PositiveInt = 256
+    lanes: PositiveInt = 32
+    memory_megabytes: PositiveInt = 1024
     """For what clients send and what is remembered of it: requests that wait or run, conversations
     that can be continued at once, events of background responses. What can be read or sent again is
     forgotten first; when that is not enough, new requests are refused."""
-    memory_megabytes_per_key: Positive = 256
+    memory_megabytes_per_key: PositiveInt = 256
     """The same for each key, so that one alone cannot take it all."""
-    slow_reader_seconds: Seconds = 30
+    slow_reader_seconds: PositiveFloat = 30
     """A client that takes nothing for this long is closed, whatever it is sent."""
-    drain_seconds: Seconds = 30
+    drain_seconds: PositiveFloat = 30
     """How long running turns may go on after SIGTERM."""
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str = "vivace.db"
     """Relative to the configuration file; ``:memory:`` keeps nothing over a restart."""
-    max_age_days: Seconds = 30
-    max_megabytes: Positive = 1024
+    max_age_days: PositiveFloat = 30
+    max_megabytes: PositiveInt = 1024
 
 
 LOCAL = "local"
@@ -123,9 +123,9 @@ class TierConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     engines: Annotated[tuple[Name, ...], Meta(min_length=1)]
     limits: TierLimitsConfig = field(default_factory=TierLimitsConfig)
-    queue: Positive = 256
+    queue: PositiveInt = 256
     """How many turns may wait."""
-    first_token_seconds: Seconds | None = None
+    first_token_seconds: PositiveFloat | None = None
     """A turn that would begin later than this is refused at once, with the time to come back."""
     spill: bool = False
     """Use the engines in their order, the next when one is full, rather than all alike."""
@@ -138,16 +138,16 @@ class ScriptedConfig(
 
     name: Name
     model: Name
-    context: Positive = 131_072
+    context: PositiveInt = 131_072
     script: str | None = None
     """A TOML file of replies, relative to the configuration file."""
-    rate: Seconds = 1000.0
-    burst: Positive = 1
+    rate: PositiveFloat = 1000.0
+    burst: PositiveInt = 1
     growth: Annotated[float, Meta(ge=0)] = 0.0
     prefill_rate: Annotated[float, Meta(ge=0)] = 0.0
-    prefill_chunk: Positive = 2048
-    patient_chunk: Positive | None = None
-    slots: Positive = 1024
+    prefill_chunk: PositiveInt = 2048
+    patient_chunk: PositiveInt | None = None
+    slots: PositiveInt = 1024
     reserved: Count = 0
 
 
@@ -164,10 +164,10 @@ class OpenAIConfig(
     """The model's name there, if it is another than ``model``."""
     key_env: str | None = None
     """The environment variable that holds the endpoint's key."""
-    context: Positive = 8192
+    context: PositiveInt = 8192
     allow_remote: bool = False
     """Must be true for an endpoint on another machine: prompts and code go there."""
-    slots: Positive = 64
+    slots: PositiveInt = 64
     """How many answers at once; more wait here."""
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
@@ -184,8 +184,8 @@ class LlamaCppConfig(
     model: Name
     path: str
     """The GGUF file, relative to the configuration file."""
-    context: Positive = 8192
-    slots: Positive = 2
+    context: PositiveInt = 8192
+    slots: PositiveInt = 2
     """How many answers at once; each has the whole context."""
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
@@ -203,13 +203,13 @@ class VllmConfig(
     model: Name
     path: str
     """A folder, relative to the configuration file, or a hub id."""
-    context: Positive = 32_768
+    context: PositiveInt = 32_768
     devices: str | None = None
     """Which GPUs, as CUDA_VISIBLE_DEVICES has it."""
     tool_parser: str | None = None
     """vLLM's name for how this model writes tool calls; known models need none."""
     reasoning_parser: str | None = None
-    slots: Positive = 256
+    slots: PositiveInt = 256
     """How many answers at once; more wait here, in their order."""
     reserved: Count = 16
     """How many of them are kept free for interactive work."""

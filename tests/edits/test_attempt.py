@@ -6,8 +6,8 @@ import pytest
 
 from vivace.edits.attempt import (
     Attempt,
+    EditPlan,
     Outcome,
-    Plan,
     Task,
     accepted,
     plan,
@@ -54,11 +54,11 @@ def total(self) -> int:
 """
 
 
-def made(instruction: str, text: str = SHOP, model: str = SMALL, path: str = "shop.py") -> Plan:
+def made(instruction: str, text: str = SHOP, model: str = SMALL, path: str = "shop.py") -> EditPlan:
     return plan(Task(path, text, instruction), Context(), model)
 
 
-def answered(asked: Plan, answer: str) -> Outcome:
+def answered(asked: EditPlan, answer: str) -> Outcome:
     attempt = Attempt(asked)
     for at in range(0, len(answer), 7):
         attempt.feed(answer[at : at + 7])

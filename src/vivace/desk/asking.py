@@ -21,8 +21,8 @@ from vivace.desk.person import Person
 from vivace.desk.targets import Target
 from vivace.edits.attempt import (
     Attempt,
+    EditPlan,
     Outcome,
-    Plan,
     Task,
     accepted,
     plan,
@@ -57,7 +57,7 @@ class Made:
     """An edit, good or not, and how it came about."""
 
     target: Target
-    plan: Plan
+    plan: EditPlan
     outcome: Outcome
     model: str
     tier: str | None
@@ -114,7 +114,7 @@ class Asker:
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _plan(self, target: Target, task: Task, model: str) -> Plan:
+    def _plan(self, target: Target, task: Task, model: str) -> EditPlan:
         context = self._told(target)
         if self.sketch is not None:
             return plan_delegate(task, self.sketch, context, model)
@@ -131,7 +131,7 @@ class Asker:
             formatter=formatting_for(self.workspace, target.path),
         )
 
-    async def _try(self, target: Target, asked: Plan, model: str) -> Made | None:
+    async def _try(self, target: Target, asked: EditPlan, model: str) -> Made | None:
         if asked.known is not None:
             return self._without_model(target, asked, asked.known)
         self.person.tell(Asked(asked, model))
@@ -163,7 +163,7 @@ class Asker:
             tokens=figures.tokens,
         )
 
-    def _without_model(self, target: Target, asked: Plan, answer: str) -> Made:
+    def _without_model(self, target: Target, asked: EditPlan, answer: str) -> Made:
         """An edit that follows from the code alone, such as a rename."""
         began = time.perf_counter()
         self.person.tell(Asked(asked, _NO_MODEL))
@@ -174,14 +174,14 @@ class Asker:
         self.person.tell(Ended(outcome.hunks, _NO_MODEL, seconds))
         return Made(target, asked, outcome, _NO_MODEL, None, seconds, tokens=0)
 
-    async def _answer(self, reader: _Reader, asked: Plan, model: str) -> bool:
+    async def _answer(self, reader: _Reader, asked: EditPlan, model: str) -> bool:
         """Whether the person stopped it."""
         dialogue = Dialogue(self.connection, reader)
         async with self.person.waiting(dialogue):
             await dialogue.answer(**self._body(asked, model))
         return dialogue.stopped
 
-    def _body(self, asked: Plan, model: str) -> dict[str, Any]:
+    def _body(self, asked: EditPlan, model: str) -> dict[str, Any]:
         known = self._chain.items
         chained = bool(self._chain.response_id) and asked.items[: len(known)] == known
         new = asked.items[len(known) :] if chained else asked.items
@@ -200,7 +200,7 @@ class Asker:
             body["previous_response_id"] = self._chain.response_id
         return body
 
-    def _remember(self, asked: Plan, outcome: Outcome, response_id: str) -> None:
+    def _remember(self, asked: EditPlan, outcome: Outcome, response_id: str) -> None:
         """What the person does not take of it, they will have changed since."""
         self._context = accepted(self._context, asked, outcome)
         self._chain = _Chain((asked.items[0], *self._context.past), response_id)
@@ -209,7 +209,7 @@ class Asker:
 class _Reader:
     """Reads the answer to a plan, shows it, and makes a new plan when the person redirects it."""
 
-    def __init__(self, asked: Plan, person: Person) -> None:
+    def __init__(self, asked: EditPlan, person: Person) -> None:
         self.plan = asked
         self._person = person
         self._attempt = Attempt(asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from vivace.desk.applying import EditConflict, Written
-from vivace.edits.attempt import Plan
+from vivace.edits.attempt import EditPlan
 from vivace.syntax.hunk import Hunk
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 class Asked(Struct, frozen=True):
     """An answer is about to come."""
 
-    plan: Plan
+    plan: EditPlan
     model: str
     """Empty: the server's own choice."""
 

@@ -37,8 +37,8 @@ from vivace.syntax.source import Source
 
 __all__ = [
     "Attempt",
+    "EditPlan",
     "Outcome",
-    "Plan",
     "Task",
     "accepted",
     "plan",
@@ -57,7 +57,7 @@ class Task(Struct, frozen=True):
     selection: Selection | None = None
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class EditPlan(Struct, frozen=True, kw_only=True):
     """What to send, and how to read the answer."""
 
     task: Task
@@ -93,7 +93,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 # -- asking ---------------------------------------------------------------------------------------
 
 
-def plan(task: Task, context: Context, model: str) -> Plan:
+def plan(task: Task, context: Context, model: str) -> EditPlan:
     """What to ask this model."""
     source = Source.of(task.path, task.text)
     region = choose(source, task.instruction, task.selection)
@@ -105,7 +105,7 @@ def plan(task: Task, context: Context, model: str) -> Plan:
     return replace(made, known=known)
 
 
-def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> Plan:
+def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> EditPlan:
     """What to ask a fast model, so that it carries out what a deep one has sketched."""
     made = plan(task, context, model)
     fence = fence_for(sketch)
@@ -119,7 +119,7 @@ def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> Plan
     return replace(made, items=(*made.items[:-1], asked), known=None)
 
 
-def retry(made: Plan, outcome: Outcome) -> Plan:
+def retry(made: EditPlan, outcome: Outcome) -> EditPlan:
     """The same again, with what was wrong at the end."""
     reasons = " ".join(problem.model for problem in outcome.problems)
     answered = Message(role="assistant", content=outcome.answer)
@@ -127,7 +127,7 @@ def retry(made: Plan, outcome: Outcome) -> Plan:
     return replace(made, items=(*made.items, answered, asked), known=None)
 
 
-def redirected(made: Plan, said: str, line: str) -> Plan:
+def redirected(made: EditPlan, said: str, line: str) -> EditPlan:
     """The same again in another direction, after an answer that was broken off."""
     answered = Message(role="assistant", content=said)
     asked = Message(role="user", content=f"{line} {_AGAIN[made.format]}")
@@ -135,7 +135,7 @@ def redirected(made: Plan, said: str, line: str) -> Plan:
     return replace(made, task=task, items=(*made.items, answered, asked), known=None)
 
 
-def accepted(context: Context, made: Plan, outcome: Outcome) -> Context:
+def accepted(context: Context, made: EditPlan, outcome: Outcome) -> Context:
     """The context of the next edit, after the person took this one."""
     return context.after(made.items, outcome.answer, made.task.path, outcome.text)
 
@@ -148,7 +148,7 @@ _AGAIN: dict[EditFormat, str] = {
 
 def _plan_region(
     task: Task, source: Source, context: Context, region: Region, *, snapshot: bool
-) -> Plan:
+) -> EditPlan:
     block = _block(source.part(region.start, region.end), source.language)
     change = task.instruction.strip()
     asked = f"File: {task.path}\n\nThe code to change:\n{block}\n\nThe change: {change}"
@@ -158,7 +158,7 @@ def _plan_region(
     else:
         # A small model takes what it was told before, or is told beside, for what it is asked.
         items = replace(context, past=()).request(INSTRUCTIONS["region"], asked)
-    return Plan(
+    return EditPlan(
         task=task,
         source=source,
         region=region,
@@ -182,14 +182,14 @@ def _known(task: Task, source: Source, region: Region) -> str | None:
     return None if new is None else _block(new, source.language)
 
 
-def _plan_blocks(task: Task, source: Source, context: Context, region: Region) -> Plan:
+def _plan_blocks(task: Task, source: Source, context: Context, region: Region) -> EditPlan:
     where = ""
     if region.kind != "file":
         where = f" It is about lines {region.start + 1} to {region.end}; change nothing else."
     text = f"File: {task.path}\n\nThe change: {task.instruction.strip()}{where}"
     text += "\n\n" + INSTRUCTIONS["search_replace"]
     items = context.showing(task.path, task.text).request(SYSTEM, text)
-    return Plan(
+    return EditPlan(
         task=task,
         source=source,
         region=region,
@@ -205,7 +205,7 @@ def _plan_blocks(task: Task, source: Source, context: Context, region: Region) -
 class Attempt:
     """The answer to a plan, while it is written."""
 
-    def __init__(self, made: Plan) -> None:
+    def __init__(self, made: EditPlan) -> None:
         self._answer: list[str] = []
         self._reader: _Reader = (
             _RegionReader(made) if made.format == "region" else _BlockReader(made)
@@ -236,7 +236,7 @@ def _unfit(error: EditError) -> Finding:
 
 
 class _RegionReader:
-    def __init__(self, made: Plan) -> None:
+    def __init__(self, made: EditPlan) -> None:
         self._plan = made
         language = None if made.region.kind == "file" else made.source.language
         self._preamble = imports.Preamble(language, made.old)
@@ -281,7 +281,7 @@ class _RegionReader:
 
 
 class _BlockReader:
-    def __init__(self, made: Plan) -> None:
+    def __init__(self, made: EditPlan) -> None:
         self._plan = made
         self._blocks = Blocks()
         self._hunks: list[Hunk] = []

@@ -28,7 +28,7 @@ from vivace.cli.demonstration.sample import (
 )
 from vivace.cli.editing.diff import GrowingDiff
 from vivace.client.connection import Connection
-from vivace.edits.attempt import Attempt, Outcome, Plan, Task, plan, redirected, retry
+from vivace.edits.attempt import Attempt, EditPlan, Outcome, Task, plan, redirected, retry
 from vivace.edits.context import Context
 from vivace.protocol.items import Message
 from vivace.syntax.finding import Finding
@@ -177,7 +177,7 @@ class Edit:
     """Lines of a diff, growing with the answer."""
     said: str = ""
     """The present answer."""
-    plan: Plan = field(init=False)
+    plan: EditPlan = field(init=False)
     _attempt: Attempt = field(init=False)
     _growing: GrowingDiff = field(init=False)
     _halfway: asyncio.Event = field(default_factory=asyncio.Event)
@@ -260,7 +260,7 @@ class Edit:
         if hunks or len(self.said) > _HALFWAY * len(self.plan.prediction):
             self._halfway.set()
 
-    def _begin(self, made: Plan) -> None:
+    def _begin(self, made: EditPlan) -> None:
         self.earlier += self.tokens.count
         self.plan, self.said, self.tokens = made, "", Tokens()
         self._attempt = Attempt(made)

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 
 from vivace.cli.editing.diff import GrowingDiff, coloured
 from vivace.cli.output import Control, say, styled, visible
-from vivace.edits.attempt import Plan
+from vivace.edits.attempt import EditPlan
 from vivace.edits.region import Region
 from vivace.syntax.hunk import Hunk
 
@@ -44,7 +44,7 @@ class LiveView:
         self._deltas = self._characters = 0
         self._status = self._paused = False
 
-    def begin(self, plan: Plan, model: str) -> None:
+    def begin(self, plan: EditPlan, model: str) -> None:
         self._text, self._model = plan.task.text, model
         self._rows = 0
         self._begin_again()
