@@ -23,11 +23,12 @@ from typing import Any
 import psutil
 
 from bench import _files, events, sockets
+from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._peers import MODEL, ROOT, serve_vivace
 from bench._report import Report, percentile, ratio_of
 from bench._server import cpu, free_port, raise_file_limit, served_script
 from bench._ways import OverWebSocket, tool_output
-from bench.pipeline import ENGINE_CORE, OTHER_CORES, EngineClock, Figures, share_out
+from bench.pipeline import EngineClock, Figures, share_out
 
 Pairs = dict[str, list[float]]
 """Figures of the old tree and of the new, one of each a pair."""
@@ -66,7 +67,7 @@ def measure_events(report: Report, options: Any, trees: dict[str, Path]) -> None
             for name, source in trees.items()
         }
         for _, process in servers.values():
-            psutil.Process(process.pid).cpu_affinity(list(ENGINE_CORE))
+            psutil.Process(process.pid).cpu_affinity(list(FIRST_CORE))
         for port, _ in servers.values():
             events.run(port, 8)
         for name in in_turns(options.pairs):

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from bench._bare_websocket import bare_server
+from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._raw_socket import open_socket, send_text
 from bench._report import Report
 from bench._server import cpu, served_script
@@ -84,8 +85,8 @@ def measure(report: Report, options: Any, size: int) -> float:
     ):
         both = {"gateway": gateway, "bare": bare}
         for _, process in both.values():
-            psutil.Process(process.pid).cpu_affinity([0])
-        os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
+            psutil.Process(process.pid).cpu_affinity(list(FIRST_CORE))
+        os.sched_setaffinity(0, OTHER_CORES)
         for port, _ in both.values():
             run(port, options.streams)
         rates: dict[str, list[float]] = {name: [] for name in both}

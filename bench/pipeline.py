@@ -33,6 +33,7 @@ from typing import Any
 import psutil
 
 from bench import _files
+from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._peers import MODEL, serve_bare, serve_litellm, serve_vivace, serve_vllm
 from bench._plot import bars
 from bench._report import Report, ratio_of
@@ -48,7 +49,6 @@ from bench._ways import (
     tool_output,
 )
 
-ENGINE_CORE, OTHER_CORES = {0}, set(range(1, os.cpu_count() or 2))
 PEERS = ("b1", "b2", "c", "d", "e")
 PARSED = "e, parsers on"
 COUNT = "Stream {}. Count upwards from one, one number a line, without end."
@@ -87,7 +87,7 @@ class EngineClock:
 def share_out(pid: int) -> None:
     """The engine's core process to its core, everything else to the others."""
     for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
-        cores = ENGINE_CORE if "EngineCor" in process.name() else OTHER_CORES
+        cores = FIRST_CORE if "EngineCor" in process.name() else OTHER_CORES
         for task in threads(process.pid):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(int(task.name), cores)
