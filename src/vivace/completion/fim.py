@@ -1,4 +1,4 @@
-"""A gap to be filled, written as the model was trained to read it."""
+"""Fill-in-the-middle (FIM): a gap in a file, written as the model was trained to read it."""
 
 from __future__ import annotations
 

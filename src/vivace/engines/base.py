@@ -1,8 +1,8 @@
 """What every engine is asked for, and what it promises.
 
 An engine answers ``generate`` with deltas that end in exactly one ``Finished``. Closing the
-iterator (or cancelling the task that reads it) aborts the work and frees its slot. When the reader
-is slow the engine must not queue without bound: it joins deltas of the same kind.
+iterator (or cancelling the task that reads it) aborts the work and frees its slot. Backpressure:
+when the reader is slow the engine must not queue without bound, it joins deltas of the same kind.
 
 A delta may be many tokens, and tokens may be held back until they mean something, so deltas say
 nothing of what an answer that is aborted has cost. The engine notes that in the work's ``tally``,

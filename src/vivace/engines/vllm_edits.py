@@ -1,4 +1,4 @@
-"""Drafts of each request's own on vLLM: a scheduler that fills them in.
+"""Speculative decoding on vLLM with drafts of each request's own: a scheduler that fills them in.
 
 All that we use of vLLM's private interfaces for this stands here, for the version named in
 ``vllm.py``: three methods of ``Scheduler`` and ``Request.spec_token_ids``, and the loading of a

@@ -1,4 +1,4 @@
-"""Who may speak to this server: bearer keys, and the web pages and names that were allowed."""
+"""Authentication: bearer keys, and the web pages and names that may speak to this server."""
 
 from __future__ import annotations
 

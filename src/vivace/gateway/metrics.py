@@ -50,7 +50,7 @@ class Metrics:
         )
         self.first_token = Histogram(
             "vivace_first_token_seconds",
-            "From the request to the first delta.",
+            "Time to first token (TTFT): from the request to the first delta.",
             ["model"],
             buckets=_SECONDS,
             registry=self.registry,

@@ -1,7 +1,8 @@
 """The WebSocket: one connection, many lanes, as long as the client stays.
 
 Written against ASGI itself, because every token passes here. A send waits while the client's
-buffer is full, which pauses that turn alone; ``Connections`` ends a client that stays away.
+buffer is full, which pauses that turn alone (backpressure); ``Connections`` ends a client that
+stays away.
 """
 
 from __future__ import annotations

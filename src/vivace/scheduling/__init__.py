@@ -1,1 +1,2 @@
-"""Who may run, and when: limits, the fair queue, placement. Pure: now is an argument."""
+"""Who may run, when and where: rate limits, the fair queue, load balancing. Pure: now is an
+argument."""

@@ -1,4 +1,4 @@
-"""What a key may use in a minute, what it has used, and what it runs.
+"""Rate limits: what a key may use in a minute, what it has used, and what it runs.
 
 The generic cell rate algorithm: all that a limit has to remember is one time, its arrival. Using
 something moves the arrival on by the part of a minute that this is worth, and a minute ahead of

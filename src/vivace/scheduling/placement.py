@@ -1,4 +1,7 @@
-"""Where a conversation runs: at home, where its past is cached, as long as home can take it."""
+"""Where a conversation runs: at home, where its past is cached, as long as home can take it.
+
+Load balancing by prefix cache, with a circuit breaker for each engine.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def _weight(replica: Replica) -> int:
 
 
 class Breaker:
-    """Keeps calls away from an engine that fails, and knows one that is slow.
+    """A circuit breaker: keeps calls away from an engine that fails, and knows one that is slow.
 
     ``state`` only looks. ``begin`` is for who calls next, and returns the epoch of the call, which
     is told again with how it went. A new epoch begins when the circuit opens and when a probe goes

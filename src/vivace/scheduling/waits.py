@@ -1,4 +1,4 @@
-"""How long a waiting turn will still wait, from how long turns have taken lately.
+"""How long a turn in the queue will still wait, from how long turns have taken lately.
 
 Nobody knows how long an answer will be, and a few are very long. So no mean is taken: turns that
 ended lately are a sample, and what runs now will go on as those of the sample did that lasted at
