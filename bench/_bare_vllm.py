@@ -95,7 +95,8 @@ async def main() -> None:
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=sys.argv[1], **SETTINGS))
+    model, settings = sys.argv[1], json.loads(sys.argv[2])
+    engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=model, **settings))
     bare = Bare(engine)
     print("ready", flush=True)
     for line in iter(sys.stdin.readline, ""):

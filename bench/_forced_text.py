@@ -1,8 +1,7 @@
 """Loaded by vLLM in its own processes: lets a request force the text of its answer.
 
-The model computes every step as ever; then, before a token is chosen, the one that the request
-wants is lifted above all others. Drafts are accepted or refused against that. Also the oracle:
-a drafter that knows which tokens of the wanted answer are copies, and drafts exactly those.
+Also the oracle: a drafter that knows which tokens of the wanted answer are copies, and drafts
+exactly those.
 """
 
 from __future__ import annotations
@@ -10,34 +9,14 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import Any
 
-from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
+from bench._force import force
 from vivace.engines.vllm_edits import EditScheduler
 from vivace.speculation.drafter import Drafter
 
 FORCED = "bench_forced"
 ORACLE = "bench_oracle"
-_LIFT = 1e4
 
-_sample = GPUModelRunner._sample  # noqa: SLF001
-
-
-def _sample_forced(self: Any, logits: Any, metadata: Any) -> Any:
-    if logits is not None:
-        row = 0
-        for place, name in enumerate(self.input_batch.req_ids):
-            drafted = metadata.num_draft_tokens[place] if metadata is not None else 0
-            request = self.requests[name]
-            wanted = (request.sampling_params.extra_args or {}).get(FORCED)
-            if wanted:
-                done = len(request.output_token_ids)
-                for offset, token in enumerate(wanted[done : done + drafted + 1]):
-                    logits[row + offset, token] += _LIFT
-            row += drafted + 1
-    return _sample(self, logits, metadata)
-
-
-GPUModelRunner._sample = _sample_forced  # noqa: SLF001
+force(lambda _, request: (request.sampling_params.extra_args or {}).get(FORCED))
 
 
 class Extension:

@@ -16,7 +16,7 @@ from bench._bare_vllm import SETTINGS
 from bench._server import wait_until_ready
 
 ROOT = Path(__file__).parents[1]
-MODEL = "qwen2.5-coder-0.5b"
+MODEL = "local-model"
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -41,6 +41,7 @@ kind = "vllm"
 model = "{model}"
 path = "{path}"
 context = {context}
+{drafts}
 [engines.arguments]
 {arguments}
 """
@@ -77,13 +78,19 @@ def running(
         process.wait(30)
 
 
-def serve_bare(python: str, model: Path) -> contextlib.AbstractContextManager[Any]:
-    return running([python, "-m", "bench._bare_vllm", str(model)], None, "ready")
+def serve_bare(
+    python: str, model: Path, **more: Any
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    """``more``, here and below, are further arguments of vLLM."""
+    command = [python, "-m", "bench._bare_vllm", str(model), json.dumps(SETTINGS | more)]
+    return running(command, None, "ready")
 
 
-def serve_vllm(python: str, model: Path, port: int) -> contextlib.AbstractContextManager[Any]:
+def serve_vllm(
+    python: str, model: Path, port: int, **more: Any
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
     flags = []
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS | more).items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
             flags += [flag] if value else []
@@ -95,13 +102,25 @@ def serve_vllm(python: str, model: Path, port: int) -> contextlib.AbstractContex
 
 
 def serve_vivace(
-    python: str, model: Path, port: int, folder: Path, source: Path = ROOT / "src", **more: Any
-) -> contextlib.AbstractContextManager[Any]:
-    """From the code in ``source``; ``more`` are further arguments of vLLM."""
-    given = {name: value for name, value in SETTINGS.items() if name != "max_model_len"} | more
-    arguments = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
-    context = SETTINGS["max_model_len"]
-    text = CONFIG.format(port=port, model=MODEL, path=model, context=context, arguments=arguments)
+    python: str,
+    model: Path,
+    port: int,
+    folder: Path,
+    source: Path = ROOT / "src",
+    *,
+    drafts: bool = False,
+    **more: Any,
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    """From the code in ``source``; with ``drafts`` answers are drafted from what they rewrite."""
+    given = SETTINGS | more
+    text = CONFIG.format(
+        port=port,
+        model=MODEL,
+        path=model,
+        context=given.pop("max_model_len"),
+        drafts='speculation = "edits"' if drafts else "",
+        arguments="\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items()),
+    )
     path = folder / f"vivace-{port}.toml"
     path.write_text(text)
     command = [python, "-m", "vivace.cli", "serve", "-c", str(path)]

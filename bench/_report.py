@@ -9,7 +9,7 @@ import platform
 import random
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -26,18 +26,25 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
     """The ratio of the medians, with a bootstrap interval of 95% over the pairs."""
+    return _compared(ours, theirs, lambda mine, its: mine / max(1e-9, its))
+
+
+def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
+    """How much larger the median of ours is, likewise."""
+    return _compared(ours, theirs, lambda mine, its: mine - its)
+
+
+def _compared(
+    ours: Sequence[float], theirs: Sequence[float], compare: Callable[[float, float], float]
+) -> tuple[float, float, float]:
     dice = random.Random(1)
     pairs = list(zip(ours, theirs, strict=True))
-    ratios = []
+    found = []
     for _ in range(2000):
-        drawn = dice.choices(pairs, k=len(pairs))
-        ratios.append(
-            statistics.median(pair[0] for pair in drawn)
-            / max(1e-9, statistics.median(pair[1] for pair in drawn))
-        )
-    ratios.sort()
-    whole = statistics.median(ours) / max(1e-9, statistics.median(theirs))
-    return whole, ratios[50], ratios[-51]
+        mine, its = zip(*dice.choices(pairs, k=len(pairs)), strict=True)
+        found.append(compare(statistics.median(mine), statistics.median(its)))
+    found.sort()
+    return compare(statistics.median(ours), statistics.median(theirs)), found[50], found[-51]
 
 
 def machine() -> str:
@@ -123,6 +130,17 @@ class Report:
             f"{what}: at most {most:.2f} of it",
             met=low <= most,
             measured=f"{ratio:.2f} (95% interval {low:.2f} to {high:.2f}, {len(ours)} pairs)",
+        )
+
+    def difference_goal(
+        self, what: str, ours: Sequence[float], theirs: Sequence[float], most: float
+    ) -> None:
+        """Seconds that are told in milliseconds; likewise."""
+        more, low, high = (1000 * each for each in difference_of(ours, theirs))
+        self.goal(
+            f"{what}: at most {most:g} ms more",
+            met=low <= most,
+            measured=f"{more:+.2f} ms (95% interval {low:+.2f} to {high:+.2f}, {len(ours)} pairs)",
         )
 
     def end(self) -> None:

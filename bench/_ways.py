@@ -11,7 +11,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -145,7 +145,10 @@ class OverWebSocket(Way):
     """One kept connection, only what is new."""
 
     _socket: ClientConnection | None = None
-    settings: ClassVar[dict[str, Any]] = {}
+
+    def more(self) -> dict[str, Any]:
+        """What else a turn says."""
+        return {}
 
     async def ask(self, message: dict[str, str]) -> Timing:
         started = time.perf_counter()
@@ -159,7 +162,7 @@ class OverWebSocket(Way):
             "max_output_tokens": self.max_tokens,
             "input": [message],
             "store": False,
-            **self.settings,
+            **self.more(),
             **({"previous_response_id": self.previous} if self.previous else {}),
         }
         await self._socket.send(json.dumps(create))
@@ -189,16 +192,23 @@ class OverWebSocket(Way):
 class OverWebSocketWithTools(OverWebSocket):
     """The same with a tool that the model may call, so that its words must be parsed."""
 
-    settings: ClassVar[dict[str, Any]] = {
-        "tools": [
-            {
-                "type": "function",
-                "name": "read_file",
-                "description": "Read a file.",
-                "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
-            }
-        ]
-    }
+    def more(self) -> dict[str, Any]:
+        tool = {
+            "type": "function",
+            "name": "read_file",
+            "description": "Read a file.",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        }
+        return {"tools": [tool]}
+
+
+class OverWebSocketForetold(OverWebSocket):
+    """The same with what the answer will probably be."""
+
+    prediction = ""
+
+    def more(self) -> dict[str, Any]:
+        return {"prediction": {"type": "content", "content": self.prediction}}
 
 
 def tool_output(turn: int) -> str:

@@ -26,9 +26,9 @@ from bench import _files, events, sockets
 from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._peers import MODEL, ROOT, serve_vivace
 from bench._report import Report, percentile, ratio_of
+from bench._rig import EngineClock, Figures, share_out
 from bench._server import cpu, free_port, raise_file_limit, served_script
 from bench._ways import OverWebSocket, tool_output
-from bench.pipeline import EngineClock, Figures, share_out
 
 Pairs = dict[str, list[float]]
 """Figures of the old tree and of the new, one of each a pair."""

@@ -18,183 +18,62 @@ tokens back, which every way but a rewrite of vLLM pays.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import os
-import re
 import statistics
 import subprocess
 import tempfile
 import time
-import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
+from tokenizers import Tokenizer
 
-from bench import _files
-from bench._cores import FIRST_CORE, OTHER_CORES
-from bench._peers import MODEL, serve_bare, serve_litellm, serve_vivace, serve_vllm
+from bench import _files, _tiny_model
+from bench._peers import MODEL, serve_vivace
 from bench._plot import bars
 from bench._report import Report, ratio_of
-from bench._server import cpu, free_port, threads
-from bench._ways import (
-    ChatHistory,
-    FullHistory,
-    OverWebSocket,
-    OverWebSocketWithTools,
-    PreviousResponse,
-    Timing,
-    Way,
-    tool_output,
-)
+from bench._rig import PARSED, Figures, Rig, less, serving, share_out
+from bench._server import cpu, free_port
+from bench._ways import OverWebSocket, OverWebSocketForetold, tool_output
 
 PEERS = ("b1", "b2", "c", "d", "e")
-PARSED = "e, parsers on"
 COUNT = "Stream {}. Count upwards from one, one number a line, without end."
-
-# -- the engine's own figures ---------------------------------------------------------------------
-
-_FIGURE = re.compile(
-    r"vllm:request_(queue|prefill|decode|inference)_time_seconds_(sum|count)\{.*\} (.*)"
-)
-
-
-class EngineClock:
-    """How long the engine itself took since the last lap, by its own metrics."""
-
-    def __init__(self, port: int) -> None:
-        self._address = f"http://127.0.0.1:{port}/metrics"
-        self._before = self._read()
-
-    def _read(self) -> dict[str, float]:
-        with urllib.request.urlopen(self._address) as answer:
-            found = _FIGURE.findall(answer.read().decode())
-        return {f"{what}_{kind}": float(value) for what, kind, value in found}
-
-    async def lap(self) -> dict[str, float]:
-        """Seconds by phase since the last lap; waits for the engine to have written them down."""
-        while True:
-            now = self._read()
-            if now.get("inference_count", 0) > self._before.get("inference_count", 0):
-                break
-            await asyncio.sleep(0.002)
-        lap = {name: now[name] - self._before.get(name, 0.0) for name in now}
-        self._before = now
-        return lap
-
-
-def share_out(pid: int) -> None:
-    """The engine's core process to its core, everything else to the others."""
-    for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
-        cores = FIRST_CORE if "EngineCor" in process.name() else OTHER_CORES
-        for task in threads(process.pid):
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(int(task.name), cores)
-
-
-# -- (a) ------------------------------------------------------------------------------------------
-
-
-class Bare:
-    """(a), told what to do over a pipe; it measures inside."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def turns(self, turns: list[tuple[str, str]], max_tokens: int) -> dict[str, Any]:
-        given = [{"conversation": name, "text": text} for name, text in turns]
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"turns": given, "max_tokens": max_tokens}) + "\n")
-        self._process.stdin.flush()
-        while not (line := self._process.stdout.readline()).startswith("{"):
-            if not line:
-                raise RuntimeError("the bare AsyncLLM has ended")
-        answer: dict[str, Any] = json.loads(line)  # other lines are vLLM's log
-        return answer
-
-    def turn(self, name: str, text: str, max_tokens: int) -> tuple[Timing, dict[str, float]]:
-        done = self.turns([(name, text)], max_tokens)
-        return Timing(done["first"], done["wall"], done["tokens"], ""), done["engine"]
-
-
-# -- figures --------------------------------------------------------------------------------------
-
-
-class Figures:
-    """Seconds outside the engine's core, turn by turn."""
-
-    def __init__(self) -> None:
-        self.roundtrip: list[float] = []
-        self.first: list[float] = []
-
-    def add(self, timing: Timing, lap: dict[str, float]) -> None:
-        self.roundtrip.append(timing.wall - lap["queue_sum"] - lap["inference_sum"])
-        self.first.append(timing.first - lap["queue_sum"] - lap["prefill_sum"])
-
-    def beyond(self, bare: Figures) -> Figures:
-        """What is left when AsyncLLM's own part, of the same turn, is taken away."""
-        left = Figures()
-        left.roundtrip = _less(self.roundtrip, bare.roundtrip)
-        left.first = _less(self.first, bare.first)
-        return left
-
-
-def _less(ours: list[float], bare: list[float]) -> list[float]:
-    return [mine - its for mine, its in zip(ours, bare, strict=True)]
-
-
-class Rig:
-    """All servers, and a client of each kind when it is asked for."""
-
-    def __init__(self, ports: dict[str, int], processes: dict[str, Any]) -> None:
-        vllm, ours = ports["vllm"], ports["vivace"]
-        self.kinds: dict[str, tuple[type[Way], int, int]] = {
-            "b1": (FullHistory, vllm, vllm),
-            "b2": (PreviousResponse, vllm, vllm),
-            "d": (PreviousResponse, ours, ours),
-            "e": (OverWebSocket, ours, ours),
-        }
-        self.parsed = (OverWebSocketWithTools, ours, ours)
-        if "litellm" in ports:
-            self.kinds["c"] = (ChatHistory, ports["litellm"], vllm)
-        self.bare = Bare(processes["bare"])
-        owners = {"a": "bare", "b": "vllm", "d": "vivace", "e": "vivace"}
-        self.pids = {name: processes[owner].pid for name, owner in owners.items()}
-        self._clocks = {port: EngineClock(port) for port in (vllm, ours)}
-
-    def client(self, name: str, conversation: str, tokens: int) -> Way:
-        kind, port, _ = self.parsed if name == PARSED else self.kinds[name]
-        return kind(conversation, port, MODEL, tokens)
-
-    async def lap(self, name: str) -> dict[str, float]:
-        return await self._clocks[self.kinds[name][2]].lap()
-
 
 # -- the work -------------------------------------------------------------------------------------
 
 
-async def agent_loop(rig: Rig, turns: int, tokens: int) -> dict[str, Figures]:
-    """All ways take each turn one after the other, in an order that changes."""
+async def agent_loop(
+    rig: Rig, turns: int, tokens: int, histories: Sequence[str] = ("",)
+) -> list[dict[str, Figures]]:
+    """All ways take each turn one after the other, in an order that changes; for every history
+    that a conversation may begin with."""
     names = ["a", *rig.kinds]
-    figures = {name: Figures() for name in names}
-    ways = {name: rig.client(name, name, tokens) for name in rig.kinds}
-    for turn in range(turns):
+    figures = [{name: Figures() for name in names} for _ in histories]
+    ways = [
+        {name: rig.client(name, f"{name}{place}", tokens) for name in rig.kinds}
+        for place in range(len(histories))
+    ]
+    places = [*range(len(histories))]
+    for turn in range(turns + 1):
         names = [*names[1:], names[0]]
-        for name in names:
-            # Each conversation begins with its own name, so that none finds another's cache.
-            text = f"This is conversation {name}.\n" + tool_output(turn)
-            if name == "a":
-                timing, lap = rig.bare.turn(name, text, tokens)
-            else:
-                timing = await ways[name].turn(text)
-                lap = await rig.lap(name)
-            if turn:  # the first connects
-                figures[name].add(timing, lap)
-        print(f"  turn {turn + 1} of {turns}", end="\r", flush=True)
-    for way in ways.values():
-        await way.close()
+        places = [*places[1:], places[0]]
+        for place in places:
+            for name in names:
+                # Each conversation begins with its own name, so that none finds another's cache.
+                history = histories[place] if not turn else ""
+                text = f"This is conversation {name}{place}.\n{history}" + tool_output(turn)
+                if name == "a":
+                    timing, lap = rig.bare.turn(f"{name}{place}", text, tokens)
+                else:
+                    timing = await ways[place][name].turn(text)
+                    lap = await rig.lap(name)
+                if turn:  # the first connects
+                    figures[place][name].add(timing, lap)
+                print(f"  turn {turn} of {turns}, ({name})", end="\r", flush=True)
+    for each in ways:
+        for way in each.values():
+            await way.close()
     return figures
 
 
@@ -267,7 +146,7 @@ async def throughput(report: Report, rig: Rig, options: Any) -> dict[str, list[f
         )
     for name, values in sorted(costs.items()):
         report.spread(f"({name}) CPU of the server per token", values, "µs", 1e6)
-    beyond = {name: _less(values, costs["a"]) for name, values in costs.items() if name != "a"}
+    beyond = {name: less(values, costs["a"]) for name, values in costs.items() if name != "a"}
     for name, values in sorted(beyond.items()):
         report.spread(f"({name}) CPU per token, beyond (a)", values, "µs", 1e6)
     return beyond
@@ -285,21 +164,10 @@ def say_all(report: Report, what: str, figures: dict[str, Figures]) -> dict[str,
     return left
 
 
-async def measure(
-    report: Report, options: Any, ports: dict[str, int], processes: dict[str, Any]
-) -> None:
-    for process in processes.values():
-        share_out(process.pid)
-    os.sched_setaffinity(0, OTHER_CORES)
-    rig = Rig(ports, processes)
-    for name in rig.kinds:
-        first = rig.client(name, "warm-up", 4)
-        await first.turn("Say yes.")
-        await rig.lap(name)
-        await first.close()
-    rig.bare.turn("warm-up", "Say yes.", 4)
-
-    loop = say_all(report, "turn", await agent_loop(rig, options.turns, options.tokens))
+async def measure(report: Report, options: Any, rig: Rig) -> None:
+    await rig.warm_up()
+    [figures] = await agent_loop(rig, options.turns - 1, options.tokens)
+    loop = say_all(report, "turn", figures)
     cold, warm = await short_requests(rig, options.rounds)
     cold = say_all(report, "connect and ask", cold)
     say_all(report, "short request", warm)
@@ -331,15 +199,109 @@ LABELS = {
     "e": "Vivace, WebSocket",
 }
 
+# -- long histories, on an engine that costs little -----------------------------------------------
+
+
+def history_of(tokens: int, tokenizer: Tokenizer) -> str:
+    """So many tokens of tool output, or a few more."""
+    parts: list[str] = []
+    while tokens > 0:
+        parts.append(tool_output(1000 + len(parts)))
+        tokens -= len(tokenizer.encode(parts[-1]).ids)
+    return "\n".join(parts)
+
+
+async def measure_histories(report: Report, options: Any, rig: Rig, tokenizer: Tokenizer) -> None:
+    lengths = [int(length) for length in options.histories.split(",")]
+    await rig.warm_up()
+    histories = [history_of(length, tokenizer) for length in lengths]
+    figures = await agent_loop(rig, options.turns, options.tokens, histories)
+    loops = {
+        length: say_all(report, f"turn at {length:,} tokens", each)
+        for length, each in zip(lengths, figures, strict=True)
+    }
+    for length, loop in loops.items():
+        for peer in ("b1", "b2", "d"):
+            what = f"roundtrip overhead at {length:,} tokens, (e) against ({peer})"
+            ours, theirs = loop["e"].roundtrip, loop[peer].roundtrip
+            if peer == "b1" and length >= 30_000:
+                report.ratio_goal(what, ours, theirs, 0.10)
+            else:
+                report.ratio(what, ours, theirs)
+    short, long = min(lengths), max(lengths)
+    what = f"roundtrip overhead of (e), {long:,} tokens against {short:,}"
+    report.difference_goal(what, loops[long]["e"].roundtrip, loops[short]["e"].roundtrip, 2)
+    if options.plot:
+        named = [
+            (f"{LABELS[name]}, {length // 1000}k", each)
+            for name in rig.kinds
+            for length, each in ((length, loop[name]) for length, loop in loops.items())
+        ]
+        bars(
+            options.plot,
+            f"{options.turns} turns after a long history, ms beyond bare AsyncLLM (median, p90)",
+            {label: each.roundtrip for label, each in named},
+            {label: each.first for label, each in named},
+        )
+
+
+async def drafted_streams(report: Report, options: Any, port: int) -> None:
+    """One stream at a time over WebSocket: foretold, and with nothing to draft from."""
+    rates: dict[str, list[float]] = {
+        "drafted": [],
+        "drafted, after the first token": [],
+        "plain": [],
+    }
+    for number in range(options.rounds + 1):
+        old = "\n".join(tool_output(100 * number + part) for part in range(5))
+        drafted = OverWebSocketForetold(f"drafted {number}", port, MODEL, 4096)
+        drafted.prediction = old
+        plain = OverWebSocket(f"plain {number}", port, MODEL, 200)
+        told = await drafted.turn(f"Rewrite this:\n{old}")
+        untold = await plain.turn(f"Rewrite nothing, {number}.")
+        for way in (drafted, plain):
+            await way.close()
+        if not number:
+            continue
+        rates["drafted"].append(told.tokens / told.wall)
+        rates["drafted, after the first token"].append(told.tokens / (told.wall - told.first))
+        rates["plain"].append(untold.tokens / untold.wall)
+    for name, each in rates.items():
+        report.tenths(f"(e) one stream, {name}: tokens/s", each)
+    middle = statistics.median(rates["drafted"])
+    report.goal(
+        "(e) one stream with drafts: at least 1,000 tokens/s",
+        met=middle >= 1000,
+        measured=f"{middle:,.0f} (n={options.rounds})",
+    )
+
+
+def run_tiny(report: Report, options: Any, real: Path, folder: Path) -> None:
+    model, settings = folder / "tiny", _tiny_model.SETTINGS
+    report.say("model", _tiny_model.write(model, real))
+    report.say("text of answers", _tiny_model.SAYS)
+    if options.histories:
+        tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
+        with serving(options, model, folder, **settings) as rig:
+            asyncio.run(measure_histories(report, options, rig, tokenizer))
+    if options.rounds:
+        port = free_port()
+        ours = serve_vivace(options.python, model, port, folder, drafts=True, **settings)
+        with ours as process:
+            share_out(process.pid)
+            asyncio.run(drafted_streams(report, options, port))
+
 
 def main() -> None:
     report, options = Report.from_arguments(
         "pipeline",
-        "Vivace beside its peers on vLLM with Qwen2.5-Coder-0.5B on CPU",
+        "Vivace beside its peers on vLLM on CPU",
+        model=("qwen", "qwen: Qwen2.5-Coder-0.5B; tiny: random weights, for long histories"),
         turns=(20, "turns of the agent loop"),
         tokens=(12, "tokens of each answer"),
         rounds=(10, "pairs of the other measurements"),
         stream_tokens=(24, "tokens of each stream"),
+        histories=("2000,30000,100000", "tiny: tokens of history before the loop"),
         litellm=("", "the litellm program; without it (c) is left out"),
         python=(str(_files.vllm_python()), "a Python that has vLLM"),
         plot=("", "write a picture of the loop to this file"),
@@ -347,22 +309,15 @@ def main() -> None:
     asked = [options.python, "-c", "import vllm; print(vllm.__version__)"]
     version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[-1]
     report.say("vllm", version)
-    model = _files.vllm_model()
-    ports = {"vllm": free_port(), "vivace": free_port()}
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        processes = {
-            "bare": stack.enter_context(serve_bare(options.python, model)),
-            "vllm": stack.enter_context(serve_vllm(options.python, model, ports["vllm"])),
-            "vivace": stack.enter_context(
-                serve_vivace(options.python, model, ports["vivace"], Path(folder))
-            ),
-        }
-        if options.litellm:
-            ports["litellm"] = free_port()
-            proxy = serve_litellm(options.litellm, ports["litellm"], ports["vllm"], Path(folder))
-            processes["litellm"] = stack.enter_context(proxy)
-        print("  all servers are ready", flush=True)
-        asyncio.run(measure(report, options, ports, processes))
+    report.say("load", f"{os.getloadavg()[0]:.1f} when it began")
+    real = _files.vllm_model()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.model == "tiny":
+            run_tiny(report, options, real, Path(folder))
+        else:
+            report.say("model", real.name)
+            with serving(options, real, Path(folder)) as rig:
+                asyncio.run(measure(report, options, rig))
     report.end()
 
 
