@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from vivace import __version__
 from vivace.cli.main import commands
 from vivace.gateway.keyring import Keyring
+from vivace.store.files import Claim
 
 RIGHT = """version = 1
 [server]
@@ -174,6 +175,20 @@ def test_a_script_that_is_not_there_is_named(path: Path, tmp_path: Path) -> None
 def test_a_store_that_cannot_be_opened_is_named(path: Path, tmp_path: Path) -> None:
     path.write_text(RIGHT.replace(":memory:", "missing/vivace.db"))
     assert "missing/vivace.db" in complaint(vivace("serve", cwd=tmp_path))
+
+
+def test_a_second_server_on_a_store_is_refused_before_it_takes_a_port(
+    path: Path, tmp_path: Path
+) -> None:
+    path.write_text(RIGHT.replace(":memory:", "vivace.db"))
+    first = Claim(tmp_path / "vivace.db")
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            said = complaint(vivace("serve", cwd=tmp_path, VIVACE_PORT=port))
+    finally:
+        first.release()
+    assert "in use by another gateway" in said
 
 
 def test_what_needs_no_server_does_not_wait_for_one(tmp_path: Path) -> None:

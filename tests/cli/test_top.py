@@ -55,6 +55,7 @@ METRICS = {
     "vivace_queue_wait_seconds",
     "vivace_engine_running",
     "vivace_engine_slots",
+    "vivace_engine_circuit_open",
     "vivace_engine_up",
 }
 
@@ -78,6 +79,7 @@ class Server:
         self.engine_running = self.gauge("vivace_engine_running", "engine")
         self.engine_slots = self.gauge("vivace_engine_slots", "engine")
         self.engine_up = self.gauge("vivace_engine_up", "engine")
+        self.engine_circuit_open = self.gauge("vivace_engine_circuit_open", "engine")
 
     def gauge(self, name: str, *labels: str) -> Gauge:
         return Gauge(name, "", labels, registry=self.registry)
@@ -127,12 +129,18 @@ def test_queues_and_engines_are_shown_as_they_are_now() -> None:
     server.engine_running.labels("gpu").set(5)
     server.engine_slots.labels("gpu").set(8)
     server.engine_up.labels("cpu").set(0)
+    server.engine_up.labels("rented").set(1)
+    server.engine_circuit_open.labels("rented").set(1)
     picture = compute(before, server.read(1))
     first, second = picture.queues
     assert first == QueueRow("fast", "interactive", 2, first.wait_p90)
     assert first.wait_p90 == pytest.approx(0.09)
     assert second == QueueRow("fast", "agent", 3, None)
-    assert picture.engines == (EngineRow("cpu", False, 0, 0), EngineRow("gpu", True, 5, 8))
+    assert picture.engines == (
+        EngineRow("cpu", False, 0, 0),
+        EngineRow("gpu", True, 5, 8),
+        EngineRow("rented", True, 0, 0, left_alone=True),
+    )
 
 
 def test_nothing_is_shown_of_what_the_gateway_does_not_count() -> None:
@@ -305,7 +313,11 @@ def test_the_picture_says_it_all_in_eighty_columns() -> None:
                 ModelRow("idle", 0, 0, 0, 0, None, None, None),
             ),
             queues=(QueueRow("fast", "interactive", 2, 0.5), QueueRow("fast", "agent", 0, None)),
-            engines=(EngineRow("gpu", True, 5, 8), EngineRow("cpu", False, 0, 0)),
+            engines=(
+                EngineRow("gpu", True, 5, 8),
+                EngineRow("cpu", False, 0, 0),
+                EngineRow("rented", True, 1, 4, left_alone=True),
+            ),
         )
     )
     assert lines[0] == "http://server/v1 · watched for 1:02:05 · figures of the last 10 s"
@@ -316,6 +328,7 @@ def test_the_picture_says_it_all_in_eighty_columns() -> None:
     assert "fast agent 0 -" in lines
     assert any(re.fullmatch("gpu up 5/8 [━╸╺]+", line) for line in lines)
     assert "cpu down 0" in lines
+    assert any(re.fullmatch("rented left alone 1/4 [━╸╺]+", line) for line in lines)
 
 
 def test_a_quiet_server_is_a_picture_too() -> None:

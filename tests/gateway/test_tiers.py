@@ -488,6 +488,7 @@ def test_the_metrics_tell_of_queues_and_engines(tiers: RunningGateway) -> None:
         'vivace_engine_up{engine="fast"} 1.0',
         'vivace_engine_slots{engine="deep"} 1024.0',
         'vivace_engine_running{engine="fast"} 0.0',
+        'vivace_engine_circuit_open{engine="fast"} 0.0',
         'vivace_queue_wait_seconds_count{kind="agent",tier="fast"} 1.0',
     ):
         assert line in text

@@ -272,6 +272,7 @@ def test_an_engine_that_wants_to_be_left_alone_gets_nothing_for_so_long() -> Non
     one.finished(busy, 0, Outcome(verdict="unknown", rest=20))
     assert one.submit(job(), 1) == Waiting(1, 19.0)
     assert one.fill(19.9) == []
+    assert [one.loads(now)["one"].circuit_open for now in (19.9, 20)] == [True, False]
     assert len(one.fill(20)) == 1
 
 
@@ -427,7 +428,7 @@ class Traffic(RuleBasedStateMachine):
             assert len(here) <= room.slots
             patient = [each for each in here if each.kind != "interactive"]
             assert len(patient) <= room.slots - room.reserved
-            assert self.scheduler.loads()[name][0] == len(here)
+            assert self.scheduler.loads(self.now)[name].running == len(here)
 
     @invariant()
     def who_waits_is_counted(self) -> None:

@@ -159,6 +159,8 @@ class EngineRow(Struct, frozen=True):
     up: bool
     running: int
     slots: int
+    left_alone: bool = False
+    """By its circuit breaker."""
 
 
 class Picture(Struct, frozen=True):
@@ -243,8 +245,15 @@ def _engines(after: Reading) -> tuple[EngineRow, ...]:
     up = after.by("vivace_engine_up", "engine")
     running = after.by("vivace_engine_running", "engine")
     slots = after.by("vivace_engine_slots", "engine")
+    left_alone = after.by("vivace_engine_circuit_open", "engine")
     return tuple(
-        EngineRow(key[0], bool(up[key]), int(running.get(key, 0)), int(slots.get(key, 0)))
+        EngineRow(
+            key[0],
+            bool(up[key]),
+            int(running.get(key, 0)),
+            int(slots.get(key, 0)),
+            bool(left_alone.get(key, 0)),
+        )
         for key in sorted(up)
     )
 
@@ -349,11 +358,17 @@ def _engine_table(rows: Iterable[EngineRow]) -> Table:
         )
         table.add_row(
             visible(row.name),
-            Text("up", "green") if row.up else Text("down", "bold red"),
+            Text.assemble(_state(row)),
             f"{row.running}/{row.slots}" if row.slots else str(row.running),
             bar if row.slots else "",
         )
     return table
+
+
+def _state(row: EngineRow) -> tuple[str, str]:
+    if not row.up:
+        return "down", "bold red"
+    return ("left alone", "yellow") if row.left_alone else ("up", "green")
 
 
 def _table(*titles: str) -> Table:

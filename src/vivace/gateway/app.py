@@ -407,8 +407,12 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
 def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
     """Listen until told to stop. ``ready`` is called once requests are answered."""
     config = _within_file_limit(config)
-    listener = _listen(config)
-    gateway = Gateway(config, base)
+    gateway = Gateway(config, base)  # a second one on this store is refused before it takes a port
+    try:
+        listener = _listen(config)
+    except ConfigError:
+        asyncio.run(gateway.archive.close())
+        raise
     host, port = listener.getsockname()[:2]
     models = ", ".join(card.name for card in gateway.catalogue.cards)
     open_to = "this machine only" if is_loopback(config.server.host) else "everyone with a key"

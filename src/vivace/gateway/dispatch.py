@@ -95,10 +95,11 @@ class Dispatch:
         metrics = self._metrics
         for (tier, kind), length in self._scheduler.lengths().items():
             metrics.queue.labels(tier, kind).set(length)
-        for name, (running, slots, up) in self._scheduler.loads().items():
-            metrics.engine_running.labels(name).set(running)
-            metrics.engine_slots.labels(name).set(slots)
-            metrics.engine_up.labels(name).set(up)
+        for name, load in self._scheduler.loads(time.monotonic()).items():
+            metrics.engine_running.labels(name).set(load.running)
+            metrics.engine_slots.labels(name).set(load.slots)
+            metrics.engine_up.labels(name).set(load.up)
+            metrics.engine_circuit_open.labels(name).set(load.circuit_open)
 
     def _check_health(self) -> None:
         for name, engine in self._engines.items():

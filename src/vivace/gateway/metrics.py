@@ -76,12 +76,13 @@ class Metrics:
             buckets=(0.0005, 0.001, 0.002, *_SECONDS),
             registry=self.registry,
         )
-        self.engine_running, self.engine_slots, self.engine_up = (
+        self.engine_running, self.engine_slots, self.engine_up, self.engine_circuit_open = (
             Gauge(f"vivace_engine_{name}", text, ["engine"], registry=self.registry)
             for name, text in (
                 ("running", "Turns on this engine."),
                 ("slots", "How many it takes at once."),
                 ("up", "Whether it is running."),
+                ("circuit_open", "Whether it is left alone: it failed too often, or asked for it."),
             )
         )
 

@@ -95,6 +95,16 @@ class Waiting(Struct, frozen=True):
     seconds: float
 
 
+class Load(Struct, frozen=True, kw_only=True):
+    """How things stand with an engine."""
+
+    running: int
+    slots: int
+    up: bool
+    circuit_open: bool
+    """It failed too often, or asked to be left alone, and nothing goes there for a while."""
+
+
 class _Engine:
     def __init__(self, name: str, room: Room, target: float) -> None:
         self.name = name
@@ -240,10 +250,15 @@ class Scheduler:
             (tier, kind): self._queue.count(tier, kind) for tier in self._tiers for kind in KINDS
         }
 
-    def loads(self) -> dict[str, tuple[int, int, bool]]:
-        """Of each engine: running, slots, and whether it is up."""
+    def loads(self, now: float) -> dict[str, Load]:
+        """Of each engine."""
         return {
-            name: (sum(engine.running.values()), engine.room.slots, engine.up)
+            name: Load(
+                running=sum(engine.running.values()),
+                slots=engine.room.slots,
+                up=engine.up,
+                circuit_open=engine.breaker.state(now) == "open",
+            )
             for name, engine in self._engines.items()
         }
 
