@@ -1,9 +1,10 @@
-"""Random clients against a real gateway: ``scripts/fuzz [--seconds N] [--api N] [--seed S]``."""
+"""Random clients against a real gateway: ``scripts/fuzz [--seconds N] [--dawdling] [--api N]``."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import secrets
 import sys
 import tempfile
@@ -21,11 +22,22 @@ __all__ = ["main", "run", "told"]
 _OWNERS = ("alice", "bob")
 
 
-def run(folder: Path, *, seconds: float, seed: int) -> Outcome:
-    """Play against a gateway of its own, whose files and broken histories stay in ``folder``."""
+def run(folder: Path, *, seconds: float, seed: int, dawdling: bool = False) -> Outcome:
+    """Play against a gateway of its own, whose files and broken histories stay in ``folder``.
+
+    ``dawdling``: whatever it would share with other gateways takes its time.
+    """
     engine = {"slots": 12, "reserved": 2}  # few enough that turns have to wait
     tables = {"tiers": TIERS}
-    with Serve(folder, SCRIPT, rate=1500, engine=engine, owners=_OWNERS, tables=tables) as server:
+    with Serve(
+        folder,
+        SCRIPT,
+        rate=1500,
+        engine=engine,
+        owners=_OWNERS,
+        tables=tables,
+        environment=late_ports(folder) if dawdling else {},
+    ) as server:
         playing = play(
             server.url.removesuffix("/v1"),
             {owner: bearer(owner) for owner in _OWNERS},
@@ -36,6 +48,14 @@ def run(folder: Path, *, seconds: float, seed: int) -> Outcome:
         outcome = asyncio.run(playing)
         outcome.faults = server.faults
         return outcome
+
+
+def late_ports(folder: Path) -> dict[str, str]:
+    """The environment of a gateway process whose ports dawdle."""
+    (folder / "sitecustomize.py").write_text("import chaos.dawdling\n")
+    known = os.environ.get("PYTHONPATH")
+    path = [str(folder), str(Path(__file__).parents[1]), *([known] if known else [])]
+    return {"PYTHONPATH": os.pathsep.join(path)}
 
 
 def told(outcome: Outcome) -> str:
@@ -64,6 +84,9 @@ def main() -> int:
         metavar="REQUESTS",
         help="rather make so many HTTP requests from docs/openapi.json (5000)",
     )
+    parser.add_argument(
+        "--dawdling", action="store_true", help="its store, limits and records take their time"
+    )
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="vivace-fuzz-"))
@@ -71,7 +94,7 @@ def main() -> int:
         asked = api.run(folder, requests=given.api, seed=given.seed)
         print(asked.told())
         return 0 if asked.held else 1
-    outcome = run(folder, seconds=given.seconds, seed=given.seed)
+    outcome = run(folder, seconds=given.seconds, seed=given.seed, dawdling=given.dawdling)
     print(told(outcome))
     return 0 if outcome.held else 1
 

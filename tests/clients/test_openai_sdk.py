@@ -463,7 +463,7 @@ def test_a_wrong_key_is_an_authentication_error() -> None:
 def test_the_sdk_waits_and_tries_again_when_a_limit_is_reached() -> None:
     tier = {"name": "fast", "engines": ["scripted"], "limits": {"requests_per_minute": 60}}
     with RunningGateway(config=configuration(tiers=[tier])) as gateway:
-        ledger = gateway.gateway.runner.planner.ledger
+        ledger = gateway.gateway.limiter.ledger
         limits = gateway.gateway.catalogue.offer("fast").tier.limits
         now = time.monotonic()
         for _ in range(60):  # the whole minute is used up; one a second comes back

@@ -204,7 +204,7 @@ def test_an_earlier_process_that_died_leaves_a_failed_response(
         assert turn is not None
         await archive._store.save(replace(turn, response=encode(made)))
         archive._links.clear("local")
-        archive._recorded.clear("local")
+        await archive.events.delete(made["id"], "local")
 
     gateway.run(forget())
     answer = http.get(path).json()

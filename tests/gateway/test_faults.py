@@ -112,7 +112,7 @@ def test_a_fault_anywhere_is_said_and_gives_back_its_place(
                 assert "secret" not in told[-1]["error"]["message"]
         assert socket.turn("and again")["type"] == "response.completed"
     eventually(lambda: not runner._running)
-    assert [account.running for account in runner.planner.ledger._accounts.values()] == [0]
+    assert [account.running for account in gateway.gateway.limiter.ledger._accounts.values()] == [0]
     assert gateway.gateway.dispatch._places == {}
 
 

@@ -7,7 +7,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.gateway.records import Record
+from vivace.gateway.ports import Record
+from vivace.gateway.records import PackedRecord
 from vivace.protocol.codec import framed
 from vivace.protocol.events import OutputTextDelta
 from vivace.scheduling.memory import Memory
@@ -34,13 +35,13 @@ def test_what_is_read_after_any_event_is_all_that_came_later(sizes: list[int], a
     events = [delta(number, size) for number, size in enumerate(sizes)]
 
     async def read() -> None:
-        record = Record(Memory(10**9, 10**9).note("local", "records", 0))
+        record = PackedRecord(Memory(10**9, 10**9).note("local", "records", 0))
         following = asyncio.create_task(rest_of(record, after))
         for event in events:
-            record.add(event)
+            await record.add([event])
             if event.sequence_number % 3 == 0:
                 await asyncio.sleep(0)
-        record.end()
+        await record.end()
         expected = b"".join(framed(event) for event in events[after + 1 :])
         assert await following == expected
         assert await rest_of(record, after) == expected
@@ -49,9 +50,11 @@ def test_what_is_read_after_any_event_is_all_that_came_later(sizes: list[int], a
 
 
 def test_an_event_that_is_sent_again_is_on_record_once() -> None:
-    record = Record(Memory(10**9, 10**9).note("local", "records", 0))
-    for number in (0, 1, 1, 0, 2):
-        record.add(delta(number))
-    record.end()
-    expected = b"".join(framed(delta(number)) for number in range(3))
-    assert asyncio.run(rest_of(record, -1)) == expected
+    async def read() -> bytes:
+        record = PackedRecord(Memory(10**9, 10**9).note("local", "records", 0))
+        await record.add([delta(0), delta(1)])
+        await record.add([delta(1), delta(0), delta(2)])
+        await record.end()
+        return await rest_of(record, -1)
+
+    assert asyncio.run(read()) == b"".join(framed(delta(number)) for number in range(3))

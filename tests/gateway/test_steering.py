@@ -316,7 +316,7 @@ def test_a_client_that_waits_for_the_whole_gets_the_redirected_answer(
     )
     thread.start()
     eventually(lambda: gateway.engine.running() == 1)
-    [first] = gateway.gateway.runner._running
+    [first] = [run.id for run in gateway.gateway.runner._running]
     assert post(f"{RESPONSES}/{first}/steer", json={"input": "Go left"}).status_code == 200
     thread.join(10)
     assert said(answers[0]) == "Going left."

@@ -192,9 +192,10 @@ def test_the_17th_turn_waits_until_one_has_ended(gateway: RunningGateway) -> Non
         for number in range(17):
             socket.create("x", stream_id=f"lane-{number}")
         begun = [socket.until("response.created") for _ in range(16)]
-        assert {event["stream_id"] for event in begun} == {f"lane-{n}" for n in range(16)}
+        ids = {event["stream_id"]: event["response"]["id"] for event in begun}
+        assert set(ids) == {f"lane-{n}" for n in range(16)}
         eventually(lambda: gateway.engine.running() == 16)
-        socket.send(type="response.interrupt", response_id=begun[3]["response"]["id"])
+        socket.send(type="response.interrupt", response_id=ids["lane-3"])
         ended = socket.until("response.incomplete")
         assert ended["stream_id"] == "lane-3"
         assert socket.until("response.created")["stream_id"] == "lane-16"

@@ -56,10 +56,13 @@ from vivace.gateway.front import Front
 from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import now
 from vivace.gateway.keyring import Keyring
+from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
+from vivace.gateway.records import LocalEventLog
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
+from vivace.gateway.runs import LocalRuns
 from vivace.gateway.websocket import WebSocketDoor
 from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
@@ -197,13 +200,15 @@ class Gateway:
             max_age=config.store.max_age_days * 86_400,
             max_bytes=config.store.max_megabytes * _MEGABYTE,
         )
-        self.archive = Archive(store, self.memory)
+        self.archive = Archive(store, LocalEventLog(self.memory), self.memory)
         self.metrics.show_store(lambda: store.trouble is None)
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
+        self.limiter = LocalLimiter()
         self.runner = Runner(
-            Planner(self.catalogue, self.dispatch),
+            Planner(self.catalogue, self.dispatch, self.limiter),
             self.archive,
+            LocalRuns(),
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
             self.memory,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,11 +11,12 @@ from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
 from vivace.errors import InvalidRequest, RequestError, ServerFault
-from vivace.gateway.records import Record
+from vivace.gateway.ports import EventLog
+from vivace.gateway.recent import Recent
 from vivace.protocol.codec import encode, footprint
 from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
-from vivace.scheduling.memory import Held, Kind, Memory
+from vivace.scheduling.memory import Held, Memory
 from vivace.store.base import Store, StoredTurn
 
 __all__ = ["Archive", "is_whole", "no_parent"]
@@ -36,10 +36,6 @@ _ended: msgspec.json.Decoder[_Ended] = msgspec.json.Decoder(_Ended)
 
 _fields: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-_RECENT = 1000
-"""How many turns of an owner can be continued without reading the store, and how many background
-responses are kept with their events."""
-_EMPTY_RECORD = 2048
 _LIVE = frozenset({"queued", "in_progress"})
 _STOPPED = (
     "This server stopped while it was in progress, or could not store its end; send the request "
@@ -75,50 +71,14 @@ def no_parent(why: str) -> RequestError:
     return InvalidRequest(why, code="previous_response_not_found", param="previous_response_id")
 
 
-class _Recent(Generic[T]):
-    """The newest things of each owner. The oldest goes when there are too many of them, or when
-    memory is short."""
-
-    def __init__(self, memory: Memory, kind: Kind) -> None:
-        self._memory = memory
-        self._kind = kind
-        self._things: dict[str, OrderedDict[str, T]] = {}
-
-    def get(self, owner: str, name: str) -> T | None:
-        things = self._things.get(owner)
-        found = things.get(name) if things is not None else None
-        if found is not None:
-            self.put(owner, name, found)
-        return found
-
-    def put(self, owner: str, name: str, thing: T) -> None:
-        things = self._things.setdefault(owner, OrderedDict())
-        things[name] = thing
-        things.move_to_end(name)
-        self._memory.keep(owner, (self._kind, name), lambda: self.drop(owner, name))
-        if len(things) > _RECENT:
-            self.drop(owner, next(iter(things)))
-
-    def drop(self, owner: str, name: str) -> bool:
-        self._memory.forget(owner, (self._kind, name))
-        things = self._things.get(owner)
-        found = things.pop(name, None) if things is not None else None
-        if not things:
-            self._things.pop(owner, None)
-        return found is not None
-
-    def clear(self, owner: str) -> None:
-        for name in list(self._things.get(owner, ())):
-            self.drop(owner, name)
-
-
 class Archive:
-    def __init__(self, store: Store, memory: Memory) -> None:
+    """The stored turns, the newest of them at hand, and the events of those in the background."""
+
+    def __init__(self, store: Store, events: EventLog, memory: Memory) -> None:
+        self.events = events
         self._store = store
         self._memory = memory
-        self._links: _Recent[Link] = _Recent(memory, "links")
-        self._recording: dict[tuple[str, str], Record] = {}
-        self._recorded: _Recent[Record] = _Recent(memory, "records")
+        self._links: Recent[Link] = Recent(memory, "links")
 
     # -- chains -----------------------------------------------------------------------------------
 
@@ -176,10 +136,13 @@ class Archive:
     async def delete(self, response_id: str, owner: str) -> bool:
         """Whether there was such a turn; what is remembered of another owner's stays."""
         stored = await self._store.delete(response_id, owner)
-        recorded = self._recorded.drop(owner, response_id)
-        # Later turns of the chain hold the deleted one; they must not be continued from memory.
-        self._links.clear(owner)
+        recorded = await self.events.delete(response_id, owner)
+        self.forget(owner)
         return stored or recorded
+
+    def forget(self, owner: str) -> None:
+        """Later turns of a chain hold a deleted one; they must not be continued from memory."""
+        self._links.clear(owner)
 
     @property
     def trouble(self) -> str | None:
@@ -191,22 +154,6 @@ class Archive:
 
     async def close(self) -> None:
         await self._store.close()
-
-    # -- background -------------------------------------------------------------------------------
-
-    def record(self, response_id: str, owner: str) -> Record | None:
-        running = self._recording.get((owner, response_id))
-        return running or self._recorded.get(owner, response_id)
-
-    def open_record(self, response_id: str, owner: str) -> Record:
-        held = self._memory.note(owner, "records", _EMPTY_RECORD)
-        record = self._recording[owner, response_id] = Record(held)
-        return record
-
-    def end_record(self, response_id: str, owner: str) -> None:
-        record = self._recording.pop((owner, response_id))
-        record.end()
-        self._recorded.put(owner, response_id, record)
 
 
 def _stored(

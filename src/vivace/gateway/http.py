@@ -24,7 +24,7 @@ from vivace.errors import (
     Unavailable,
 )
 from vivace.gateway.front import error_body, error_headers
-from vivace.gateway.records import Record
+from vivace.gateway.ports import Record
 from vivace.gateway.runner import Runner
 from vivace.protocol.codec import as_text, encode, footprint, framed
 from vivace.protocol.events import (

@@ -19,10 +19,10 @@ from vivace.engines.messages import estimate_tokens
 from vivace.errors import EngineError, RequestError
 from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
+from vivace.gateway.ports import Grant, Limiter
 from vivace.protocol.events import Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import TextConfig, Toolbox
-from vivace.scheduling.limits import Charge, Ledger
 from vivace.scheduling.queue import KINDS, Job, Weights
 from vivace.scheduling.scheduler import Outcome, Verdict
 from vivace.scheduling.tiers import Ask, kind_of
@@ -46,7 +46,7 @@ class Plan:
         offer: Offer,
         work: Work,
         place: Place,
-        charge: Charge,
+        grant: Grant,
         routing: Routing | UnsetType,
         ask: Ask,
         unread: int,
@@ -55,7 +55,7 @@ class Plan:
         self.work = work
         self.place = place
         self.routing = routing
-        self.charge = charge
+        self.grant = grant
         self.wait: float | None = None
         """The shortest time after which an engine that failed it wants to be asked again."""
         self.doubted: list[Place] = []
@@ -80,23 +80,22 @@ class Plan:
 
 
 class Planner:
-    def __init__(self, catalogue: Catalogue, dispatch: Dispatch) -> None:
+    def __init__(self, catalogue: Catalogue, dispatch: Dispatch, limiter: Limiter) -> None:
         self._catalogue = catalogue
         self._dispatch = dispatch
-        self.ledger = Ledger()
+        self._limiter = limiter
 
     async def plan(self, ticket: Ticket, owner: str) -> Plan:
         """Refuses what cannot be: no such model, over a limit, too long, too many before it."""
         offer, routing, ask = self._tier(ticket)
-        now = time.monotonic()
+        since = time.monotonic()
         written = min(ask.max_tokens or _USUAL_ANSWER, _LONG_ANSWER)
-        charge = self.ledger.charge(
+        grant = await self._limiter.charge(
             owner,
             offer.tier.name,
             offer.tier.limits,
             input_tokens=ask.input_tokens,
             output_tokens=written if ticket.request.generates else 0,
-            now=now,
         )
         kind = kind_of(ask)
         job = Job(
@@ -106,16 +105,16 @@ class Planner:
             kind=kind,
             place=f"{owner}/{_conversation(ticket)}",
             cost=_WEIGHTS.cost(ask.new_tokens, written),
-            since=now,
+            since=since,
         )
         try:
             prompt, unread = await _fitted(ticket, offer, ask)
             work = _work(ticket, offer, prompt, KINDS.index(kind), owner)
             place = self._dispatch.enter(job)
         except BaseException:
-            self.ledger.settle(charge, input_tokens=0, output_tokens=0, now=now)
+            await grant.settle(input_tokens=0, output_tokens=0)
             raise
-        return Plan(offer, work, place, charge, routing, ask, unread)
+        return Plan(offer, work, place, grant, routing, ask, unread)
 
     def again(self, plan: Plan, error: EngineError) -> bool:
         """Another place for a turn that its engine failed; False when there is no other."""
@@ -134,30 +133,25 @@ class Planner:
             return False
         return True
 
-    def settle(self, plan: Plan, tokens: Tokens, outcome: Outcome) -> None:
+    async def settle(self, plan: Plan, tokens: Tokens, outcome: Outcome) -> None:
         """Charge what it really took, and make room for the next."""
         for place in plan.doubted:
             place.judge("bad" if outcome.verdict == "good" else "unknown")
         cost = _WEIGHTS.cost(max(0, tokens.input - tokens.cached), tokens.output)
         plan.place.leave(replace(outcome, cost=cost))
-        self.ledger.settle(
-            plan.charge,
-            input_tokens=tokens.input,
-            output_tokens=tokens.output,
-            now=time.monotonic(),
-        )
+        await plan.grant.settle(input_tokens=tokens.input, output_tokens=tokens.output)
 
-    def abandon(self, plan: Plan) -> None:
+    async def abandon(self, plan: Plan) -> None:
         """Give back what a turn had that did not come to settle; after that it changes nothing."""
         plan.place.leave(Outcome(verdict="unknown"))
-        self.ledger.settle(plan.charge, input_tokens=0, output_tokens=0, now=time.monotonic())
+        await plan.grant.settle(input_tokens=0, output_tokens=0)
 
-    def headers(self, model: str | None, owner: str) -> dict[str, str]:
+    async def headers(self, model: str | None, owner: str) -> dict[str, str]:
         """What is left of an owner's limits in the tier of this name."""
         tier = self._catalogue.tier(model)
         if tier is None:
             return {}
-        return self.ledger.headers(owner, tier.name, tier.limits, time.monotonic())
+        return await self._limiter.headers(owner, tier.name, tier.limits)
 
     def _tier(self, ticket: Ticket) -> tuple[Offer, Routing | UnsetType, Ask]:
         model = ticket.request.body.model

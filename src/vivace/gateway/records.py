@@ -1,37 +1,42 @@
-"""What a response said that runs in the background, for whoever comes to read it."""
+"""The event log of this process: what responses said that run in the background, in its memory."""
 
 from __future__ import annotations
 
 import asyncio
 import zlib
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 
 from vivace.gateway.meter import Outlet
+from vivace.gateway.ports import Record
+from vivace.gateway.recent import Recent
 from vivace.protocol.codec import encode, framed
 from vivace.protocol.events import Event, Response, ResponseEvent
-from vivace.scheduling.memory import Held
+from vivace.scheduling.memory import Held, Memory
 
-__all__ = ["Record", "Recording"]
+__all__ = ["LocalEventLog", "PackedRecord", "Recording"]
 
 _BLOCK = 16 * 1024
 """Bytes of events that are packed together: enough for a twentieth of their size to remain, and
 packed in less time than a token takes."""
 _OVERHEAD = 512
+_EMPTY = 2048
 _TOO_LARGE = 64 * 1024
 """What would take longer stays as it is."""
 
 
-class Record:
-    """The events of one response, numbered from 0 without a gap, in little memory.
+class PackedRecord:
+    """The events of one response in little memory.
 
     Events differ in a number and a word, so all but the newest are kept in packed blocks.
     """
 
-    def __init__(self, held: Held) -> None:
-        """``held`` counts its memory."""
+    def __init__(self, held: Held, ended: Callable[[], None] = lambda: None) -> None:
+        """``held`` counts its memory; ``ended`` is called at its end."""
         self._held = held
-        self.ended = False
-        self.unstored: Response | None = None
+        self._when_ended = ended
+        self._ended = False
+        self._unstored: Response | None = None
         self._firsts: list[int] = []
         self._blocks: list[bytes] = []
         self._newest: list[bytes] = []
@@ -39,26 +44,30 @@ class Record:
         self._next = 0
         self._changed = asyncio.Event()
 
-    def add(self, event: ResponseEvent) -> None:
-        if event.sequence_number < self._next:
-            return  # its sending was cut short, and is tried again
-        data = framed(event)
-        self._newest.append(data)
-        self._newest_size += len(data)
-        self._next += 1
-        if self._newest_size >= _BLOCK:
-            self._pack()
+    async def add(self, events: Sequence[ResponseEvent]) -> None:
+        for event in events:
+            if event.sequence_number < self._next:
+                continue  # its sending was cut short, and is tried again
+            data = framed(event)
+            self._newest.append(data)
+            self._newest_size += len(data)
+            self._next += 1
+            if self._newest_size >= _BLOCK:
+                self._pack()
         self._changed.set()
 
-    def keep(self, response: Response) -> None:
-        """Its end could not be stored, so it is to be had from here."""
-        self.unstored = response
+    async def keep(self, response: Response) -> None:
+        self._unstored = response
         self._held.resize(self._held.size + len(encode(response)))
 
-    def end(self) -> None:
-        self.ended = True
+    async def unstored(self) -> Response | None:
+        return self._unstored
+
+    async def end(self) -> None:
+        self._ended = True
         self._pack()
         self._changed.set()
+        self._when_ended()
 
     def _pack(self) -> None:
         if not self._newest:
@@ -71,12 +80,8 @@ class Record:
         self._held.resize(self._held.size + len(self._blocks[-1]) + _OVERHEAD)
 
     async def after(self, number: int) -> tuple[bytes, int]:
-        """Some events later than ``number`` as they go over the wire, and the number of the last.
-
-        Waits for one; none come when there are no more.
-        """
         while number + 1 >= self._next:
-            if self.ended:
+            if self._ended:
                 return b"", number
             self._changed.clear()
             await self._changed.wait()
@@ -101,7 +106,32 @@ class Recording:
         self._outlet = outlet
 
     async def send(self, events: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, ResponseEvent):
-                self._record.add(event)
+        await self._record.add([event for event in events if isinstance(event, ResponseEvent)])
         await self._outlet.send(events)
+
+
+class LocalEventLog:
+    """Records of running responses, and of as many ended ones as there is room for."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._running: dict[tuple[str, str], PackedRecord] = {}
+        self._ended: Recent[PackedRecord] = Recent(memory, "records")
+
+    async def open(self, response_id: str, owner: str) -> PackedRecord:
+        held = self._memory.note(owner, "records", _EMPTY)
+        place = owner, response_id
+
+        def ended() -> None:
+            del self._running[place]
+            self._ended.put(*place, record)
+
+        record = self._running[place] = PackedRecord(held, ended)
+        return record
+
+    async def find(self, response_id: str, owner: str) -> PackedRecord | None:
+        running = self._running.get((owner, response_id))
+        return running or self._ended.get(owner, response_id)
+
+    async def delete(self, response_id: str, owner: str) -> bool:
+        return self._ended.drop(owner, response_id)

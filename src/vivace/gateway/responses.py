@@ -18,15 +18,17 @@ from vivace.gateway.http import (
     Handler,
     Replay,
     json_response,
+    raised,
     read_body,
     run_turn,
     speaks_errors,
     whole_number,
 )
 from vivace.gateway.ids import new_id, now
-from vivace.gateway.runner import Runner, Told
+from vivace.gateway.ports import Told
+from vivace.gateway.runner import Runner
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
-from vivace.protocol.events import Compacted, SteerFailed
+from vivace.protocol.events import Compacted, ErrorFrame, SteerFailed
 from vivace.protocol.items import Message, text_of
 from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
 
@@ -75,7 +77,7 @@ class ResponsesApi:
         state.headers = connection.headers
         response = begun.result()
         return (
-            self._replay(response.id, state.owner)
+            await self._replay(response.id, state.owner)
             if create.body.stream
             else json_response(response)
         )
@@ -116,13 +118,15 @@ class ResponsesApi:
         if stream not in _SWITCH:
             raise InvalidRequest("stream is true or false.", param="stream")
         if _SWITCH[stream]:
-            return self._replay(response_id, owner, request.query_params.get("starting_after"))
-        running = self._runner.turn(response_id, owner)
+            return await self._replay(
+                response_id, owner, request.query_params.get("starting_after")
+            )
+        running = await self._runner.runs.find(response_id, owner)
         if running is not None:
-            return self._answer(running.response, owner)
-        record = self._runner.archive.record(response_id, owner)
-        if record is not None and record.unstored is not None:
-            return self._answer(record.unstored, owner)
+            return self._answer(await running.response(), owner)
+        record = await self._runner.archive.events.find(response_id, owner)
+        if record is not None and (unstored := await record.unstored()) is not None:
+            return self._answer(unstored, owner)
         turn = await self._runner.archive.turn(response_id, owner)
         if turn is None:
             raise _not_found(response_id)
@@ -133,8 +137,8 @@ class ResponsesApi:
         body = value if isinstance(value, bytes) else encode(value)
         return json_response(body, self._runner.memory.take(owner, "answers", len(body)))
 
-    def _replay(self, response_id: str, owner: str, after: str | None = None) -> HttpResponse:
-        record = self._runner.archive.record(response_id, owner)
+    async def _replay(self, response_id: str, owner: str, after: str | None = None) -> HttpResponse:
+        record = await self._runner.archive.events.find(response_id, owner)
         if record is None:
             raise NotFound(
                 f"No events are kept of response '{response_id}'. They are for responses created "
@@ -169,8 +173,11 @@ class ResponsesApi:
         return json_response(told.receipt)
 
     async def _tell(self, event: Steer | Interrupt, response_id: str, owner: str) -> Told:
-        told = await self._runner.tell(event, response_id, owner)
-        if told is not None:
+        running = await self._runner.runs.find_heir(response_id, owner)
+        if running is not None:
+            told = await running.tell(event)
+            if isinstance(told.receipt, ErrorFrame):  # it has ended since it was found
+                raise raised(told.receipt)
             if isinstance(told.receipt, SteerFailed):
                 payload = told.receipt.error
                 raise InvalidRequest(payload.message, code=payload.code)
@@ -184,7 +191,6 @@ class ResponsesApi:
 
     async def delete(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
-        await self._runner.cancel(response_id, owner)
         if not await self._runner.delete(response_id, owner):
             raise _not_found(response_id)
         return json_response({"id": response_id, "object": "response.deleted", "deleted": True})

@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
@@ -31,7 +30,6 @@ from vivace.conversation.session import (
     Session,
     Start,
     Stop,
-    StopHow,
     Ticket,
 )
 from vivace.conversation.turn import Turn, open_response
@@ -49,7 +47,8 @@ from vivace.gateway.ids import new_id, now
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Plan, Planner, failing
-from vivace.gateway.records import Record, Recording
+from vivace.gateway.ports import Record, RunDirectory
+from vivace.gateway.runs import REVOKED, Run
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.requests import (
@@ -61,11 +60,10 @@ from vivace.protocol.requests import (
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Outcome, Waiting
 
-__all__ = ["Connection", "Runner", "Told"]
+__all__ = ["Connection", "Runner"]
 
 log = logging.getLogger("vivace.turns")
 
-_REVOKED = "This key was revoked; ask whoever runs this server."
 _LAST_WORDS = 1.5
 """Seconds that clients get to take the end of a turn that was stopped at shutdown."""
 
@@ -77,6 +75,7 @@ class Runner:
         self,
         planner: Planner,
         archive: Archive,
+        runs: RunDirectory,
         metrics: Metrics,
         limits: Limits,
         memory: Memory,
@@ -85,6 +84,7 @@ class Runner:
         """``knows``: whether an owner that came in may still speak."""
         self.planner = planner
         self.archive = archive
+        self.runs = runs
         self.metrics = metrics
         self.limits = limits
         self.memory = memory
@@ -92,10 +92,11 @@ class Runner:
         self.draining = False
         self.background: set[asyncio.Task[None]] = set()
         """What goes on when its client has left."""
-        self._running: dict[str, _Run] = {}
+        self._running: set[Run] = set()
         self._connections: WeakSet[Connection] = WeakSet()
         self._calm = asyncio.Event()
         self._calm.set()
+        runs.on_forget(self._forget)
 
     def connect(
         self, outlet: Outlet, owner: str, request_id: str, *, once: bool = True
@@ -106,42 +107,40 @@ class Runner:
         return connection
 
     async def delete(self, response_id: str, owner: str) -> bool:
-        """Forget a stored turn, wherever it is remembered."""
+        """Stop a turn if it runs, and forget it wherever it is remembered."""
+        await self.cancel(response_id, owner)
+        found = await self.archive.delete(response_id, owner)
+        await self.runs.forget(response_id, owner)
+        return found
+
+    def _forget(self, response_id: str, owner: str) -> None:
+        self.archive.forget(owner)
         for connection in self._connections:
             connection.forget(response_id, owner)
-        return await self.archive.delete(response_id, owner)
 
     async def cancel(self, response_id: str, owner: str) -> None:
-        """Stop a turn, if it runs, from outside its connection; returns when it has ended."""
-        run = self._running.get(response_id)
-        if run is not None and run.owner == owner:
-            run.cancel()
-            await run.ended.wait()
+        """Stop a turn, if it runs; returns when it has ended."""
+        run = await self.runs.find(response_id, owner)
+        if run is not None:
+            await run.cancel()
 
-    async def tell(self, event: Steer | Interrupt, target: str, owner: str) -> Told | None:
-        """Steer or interrupt a turn from outside its connection; None if it does not run."""
-        for run in self._running.values():
-            if run.owner == owner and run.ticket.answers_to(target):
-                return Told(await run.connection.told(event), run.ticket.successor_id)
-        return None
-
-    def turn(self, response_id: str, owner: str) -> Turn | None:
-        run = self._running.get(response_id)
-        return run.turn if run is not None and run.owner == owner else None
-
-    def began(self, run: _Run) -> None:
-        self._running[run.turn.id] = run
+    async def began(self, run: Run) -> None:
+        self._running.add(run)
         self._calm.clear()
         self.metrics.running.labels(run.model).inc()
+        await self.runs.began(run)
 
-    def ended(self, run: _Run) -> None:
-        del self._running[run.turn.id]
+    async def ended(self, run: Run) -> None:
+        self._running.discard(run)
         if not self._running:
             self._calm.set()
-        run.ended.set()
-        if run.record is not None:
-            self.archive.end_record(run.turn.id, run.owner)
-        self.metrics.running.labels(run.model).dec()
+        try:
+            await self.runs.ended(run)
+            if run.record is not None:
+                await run.record.end()
+        finally:
+            run.over.set()
+            self.metrics.running.labels(run.model).dec()
 
     def revoke(self, owner: str) -> None:
         """End everything of an owner that may not speak any more; nothing is waited for."""
@@ -155,72 +154,10 @@ class Runner:
         try:
             await asyncio.wait_for(self._calm.wait(), seconds)
         except TimeoutError:
-            for run in list(self._running.values()):
-                run.cancel()
+            for run in list(self._running):
+                run.stop_for_good()
             with suppress(TimeoutError):  # some wait for a client that takes nothing
                 await asyncio.wait_for(self._calm.wait(), _LAST_WORDS)
-
-
-class Told(Struct, frozen=True):
-    """What became of a word from outside."""
-
-    receipt: Event | None
-    successor_id: str | None
-    """The id of the response that will follow, if one does."""
-
-
-class _Run:
-    """A turn that an engine is working on."""
-
-    def __init__(
-        self,
-        turn: Turn,
-        model: str,
-        ticket: Ticket,
-        connection: Connection,
-        outlet: Outlet,
-        record: Record | None,
-    ) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self.turn = turn
-        self.model = model
-        self.ticket = ticket
-        self.connection = connection
-        self.owner = connection.owner
-        self.record = record
-        self.outlet: Outlet = Recording(record, outlet) if record is not None else outlet
-        self.ended = asyncio.Event()
-        self.stopping: StopHow | None = None
-        self.receipts: list[Event] = []
-        """For the client, to be sent as soon as the engine was told to stop."""
-
-    def stop(self, order: Stop) -> bool:
-        """Whether it will stop for this, and send the receipt when the engine has been told."""
-        if self.turn.ended or (order.at_item_end and self.turn.steer_with_item()):
-            return False
-        if order.receipt is not None:
-            self.receipts.append(order.receipt)
-        if self.stopping is None:
-            self.stopping = order.how
-            self._task.cancel()
-        return True
-
-    def cancel(self) -> None:
-        self.connection.withdraw(self.ticket)
-        self.stop(Stop(self.ticket, "cancel"))
-
-    def last_events(self) -> list[Event]:
-        """How the turn ends, by what it was stopped for."""
-        match self.stopping:
-            case "interrupt":
-                return [*self.turn.interrupt(now())]
-            case "steer":
-                return [*self.turn.steer(now())]
-            case "revoke":
-                return [*self.turn.fail("invalid_api_key", _REVOKED, now())]
-        return [*self.turn.cancel(now())]
 
 
 class Connection:
@@ -235,7 +172,7 @@ class Connection:
         self._request_id = request_id
         self._session = Session(new_id, runner.limits, once=once)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Run] = {}
         self._early: dict[str, list[Stop]] = {}
         self._remembering: set[str | None] = set()
         self.headers: dict[str, str] = {}
@@ -249,17 +186,21 @@ class Connection:
         if self._runner.draining and isinstance(event, CreateResponse):
             raise Unavailable("This server is shutting down; connect again.", retry_after=1)
         if not self._runner.knows(self.owner):  # since it came in
-            raise Unauthorized(_REVOKED)
+            raise Unauthorized(REVOKED)
         await self._act(self._session.receive(event))
 
     async def told(self, event: Steer | Interrupt) -> Event | None:
-        """The same from outside; returns the receipt, which this connection's client gets too."""
+        """The same from outside; returns the receipt, which this connection's client gets too, or
+        the error, which it does not."""
         decisions = self._session.receive(event)
-        await self._act(decisions)
+        receipt: Event | None = None
         for decision in decisions:
             if isinstance(decision, Say | Stop):
-                return decision.event if isinstance(decision, Say) else decision.receipt
-        return None
+                receipt = decision.event if isinstance(decision, Say) else decision.receipt
+                break
+        if not isinstance(receipt, ErrorFrame):
+            await self._act(decisions)
+        return receipt
 
     def withdraw(self, ticket: Ticket) -> None:
         self._session.withdraw(ticket)
@@ -282,7 +223,7 @@ class Connection:
 
     def revoke(self) -> None:
         """Its key was taken back: what runs or waits ends now."""
-        self._spawn(self._act(self._session.revoke(Unauthorized(_REVOKED))))
+        self._spawn(self._act(self._session.revoke(Unauthorized(REVOKED))))
 
     # -- decisions --------------------------------------------------------------------------------
 
@@ -351,7 +292,7 @@ class Connection:
             log.info("refused request_id=%s code=%s", self._request_id, code)
 
     async def _fetch(self, ticket: Ticket, response_id: str) -> None:
-        if self._runner.turn(response_id, self.owner) is not None:
+        if await self._runner.runs.find(response_id, self.owner) is not None:
             raise no_parent(f"Response '{response_id}' is in progress; continue it when it ended.")
         link = await self._runner.archive.link(response_id, self.owner)
         await self._act(self._session.found(ticket, link))
@@ -364,41 +305,43 @@ class Connection:
                 raise Unavailable("This server is shutting down; connect again.", retry_after=1)
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
-            self.headers = self._runner.planner.headers(ticket.request.body.model, self.owner)
+            self.headers = await self._runner.planner.headers(ticket.request.body.model, self.owner)
             raise
         try:
             await self._run_as_planned(ticket, plan)
         finally:
-            self._runner.planner.abandon(plan)
+            await self._runner.planner.abandon(plan)
 
     async def _run_as_planned(self, ticket: Ticket, plan: Plan) -> None:
-        self.headers = self._runner.planner.headers(plan.offer.tier.name, self.owner)
+        self.headers = await self._runner.planner.headers(plan.offer.tier.name, self.owner)
         archive, name = self._runner.archive, plan.offer.card.name
         response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
         record: Record | None = None
         if ticket.background:
             # Who will come back for it must find it, even if this process dies meanwhile.
             await archive.accept(response, ticket.parent, ticket.input, self.owner)
-            record = archive.open_record(ticket.id, self.owner)
+            record = await archive.events.open(ticket.id, self.owner)
         turn = Turn(response, new_id, ticket.lane)
-        run = self._runs[ticket.id] = _Run(turn, name, ticket, self, self._outlet, record)
+        run = self._runs[ticket.id] = Run(turn, name, ticket, self, self._outlet, record)
         try:
-            self._runner.began(run)
-            for order in self._early.pop(ticket.id, ()):
+            await self._runner.began(run)
+            for order in (*self._early.pop(ticket.id, ()), *run.begin()):
                 await self._stop(order)
             await self._carry(run, ticket, plan)
         finally:
             del self._runs[ticket.id]
-            self._runner.ended(run)
+            await self._runner.ended(run)
 
-    async def _carry(self, run: _Run, ticket: Ticket, plan: Plan) -> None:
+    async def _carry(self, run: Run, ticket: Ticket, plan: Plan) -> None:
         meter = Meter()
         last, outcome = await self._answer(run, plan, meter)
         last = [*run.receipts, *last]
         link: Link | None = None
         try:
             tokens = meter.tokens = meter.tokens or plan.taken(meter.tally)
-            self._runner.planner.settle(plan, tokens, replace(outcome, first_token=meter.waited))
+            await self._runner.planner.settle(
+                plan, tokens, replace(outcome, first_token=meter.waited)
+            )
             link = self._link(ticket, run.turn, plan.length(tokens))
             if ticket.request.stored:
                 last = await self._keep(link, run, last)
@@ -414,7 +357,7 @@ class Connection:
             decisions = [Say(told), *decisions]
         await self._act(decisions)
 
-    async def _answer(self, run: _Run, plan: Plan, meter: Meter) -> tuple[list[Event], Outcome]:
+    async def _answer(self, run: Run, plan: Plan, meter: Meter) -> tuple[list[Event], Outcome]:
         """The closing events, which are not sent yet, however it ended; and what to make of it."""
         outcome = Outcome(verdict="unknown")
         last: list[Event]
@@ -446,7 +389,7 @@ class Connection:
         self.headers = {**self.headers, **retry_headers(plan.wait)}
         return f"{str(error).rstrip('.')}. Try again in {math.ceil(plan.wait)} s."
 
-    async def _generate_somewhere(self, run: _Run, plan: Plan, meter: Meter) -> list[Event]:
+    async def _generate_somewhere(self, run: Run, plan: Plan, meter: Meter) -> list[Event]:
         """On the engine it was given; on another one if that fails before the first word."""
 
         async def tell(waiting: Waiting) -> None:
@@ -466,7 +409,7 @@ class Connection:
                     raise
                 log.info("again elsewhere request_id=%s turn=%s", self._request_id, run.turn.id)
 
-    async def _generate(self, run: _Run, engine: Engine, work: Work, meter: Meter) -> list[Event]:
+    async def _generate(self, run: Run, engine: Engine, work: Work, meter: Meter) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
         turn, outlet = run.turn, run.outlet
         meter.unsent = [*turn.begin()]
@@ -488,7 +431,7 @@ class Connection:
         problem = "The engine stopped without finishing its answer."
         raise EngineError(problem, blame="always")
 
-    async def _keep(self, link: Link, run: _Run, last: list[Event]) -> list[Event]:
+    async def _keep(self, link: Link, run: Run, last: list[Event]) -> list[Event]:
         turn = run.turn
         try:
             with _cancels_of_others():
@@ -499,7 +442,7 @@ class Connection:
             unstored = replace(turn.response, store=False)
             last[-1] = replace(last[-1], response=unstored)
             if run.record is not None:
-                run.record.keep(unstored)
+                await run.record.keep(unstored)
         return last
 
     def _remember(self, lane: str | None) -> None:

@@ -1,0 +1,145 @@
+"""The turns that engines work on: one of them, and the directory of those in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from vivace.conversation.session import Stop, StopHow, Ticket
+from vivace.conversation.turn import Turn
+from vivace.gateway.ids import now
+from vivace.gateway.meter import Outlet
+from vivace.gateway.ports import Record, RunningTurn, Told
+from vivace.gateway.records import Recording
+from vivace.protocol.events import Event, Response
+from vivace.protocol.requests import Interrupt, Steer
+
+__all__ = ["REVOKED", "LocalRuns", "Run"]
+
+REVOKED = "This key was revoked; ask whoever runs this server."
+
+
+class Asker(Protocol):
+    """The connection whose turn it is."""
+
+    owner: str
+
+    def withdraw(self, ticket: Ticket) -> None: ...
+
+    async def told(self, event: Steer | Interrupt) -> Event | None: ...
+
+
+class Run:
+    """A turn that an engine of ours is working on."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        model: str,
+        ticket: Ticket,
+        asker: Asker,
+        outlet: Outlet,
+        record: Record | None,
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self.turn = turn
+        self.model = model
+        self.record = record
+        self.outlet: Outlet = Recording(record, outlet) if record is not None else outlet
+        self.over = asyncio.Event()
+        self.stopping: StopHow | None = None
+        self.receipts: list[Event] = []
+        """For the client, to be sent as soon as the engine was told to stop."""
+        self._ticket = ticket
+        self._asker = asker
+        self._early: list[Stop] | None = []
+
+    @property
+    def id(self) -> str:
+        return self.turn.id
+
+    @property
+    def owner(self) -> str:
+        return self._asker.owner
+
+    def answers_to(self, response_id: str) -> bool:
+        return self._ticket.answers_to(response_id)
+
+    async def response(self) -> Response:
+        return self.turn.response
+
+    async def cancel(self) -> None:
+        self.stop_for_good()
+        await self.over.wait()
+
+    async def tell(self, event: Steer | Interrupt) -> Told:
+        return Told(await self._asker.told(event), self._ticket.successor_id)
+
+    def begin(self) -> list[Stop]:
+        """From now on it can be stopped; returns the orders that came before."""
+        early, self._early = self._early or [], None
+        return early
+
+    def stop(self, order: Stop) -> bool:
+        """Whether it will stop for this, and send the receipt when the engine has been told."""
+        if self._early is not None:
+            self._early.append(order)
+            return True
+        if self.turn.ended or (order.at_item_end and self.turn.steer_with_item()):
+            return False
+        if order.receipt is not None:
+            self.receipts.append(order.receipt)
+        if self.stopping is None:
+            self.stopping = order.how
+            self._task.cancel()
+        return True
+
+    def stop_for_good(self) -> None:
+        """Nothing follows it by itself; nothing is waited for."""
+        self._asker.withdraw(self._ticket)
+        self.stop(Stop(self._ticket, "cancel"))
+
+    def last_events(self) -> list[Event]:
+        """How the turn ends, by what it was stopped for."""
+        match self.stopping:
+            case "interrupt":
+                return [*self.turn.interrupt(now())]
+            case "steer":
+                return [*self.turn.steer(now())]
+            case "revoke":
+                return [*self.turn.fail("invalid_api_key", REVOKED, now())]
+        return [*self.turn.cancel(now())]
+
+
+class LocalRuns:
+    """A directory for one gateway alone."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, RunningTurn] = {}
+        self._forgetting: list[Callable[[str, str], None]] = []
+
+    async def began(self, turn: RunningTurn) -> None:
+        self._turns[turn.id] = turn
+
+    async def ended(self, turn: RunningTurn) -> None:
+        self._turns.pop(turn.id, None)
+
+    async def find(self, response_id: str, owner: str) -> RunningTurn | None:
+        turn = self._turns.get(response_id)
+        return turn if turn is not None and turn.owner == owner else None
+
+    async def find_heir(self, response_id: str, owner: str) -> RunningTurn | None:
+        for turn in self._turns.values():
+            if turn.owner == owner and turn.answers_to(response_id):
+                return turn
+        return None
+
+    async def forget(self, response_id: str, owner: str) -> None:
+        for forget in self._forgetting:
+            forget(response_id, owner)
+
+    def on_forget(self, forget: Callable[[str, str], None]) -> None:
+        self._forgetting.append(forget)

@@ -1,0 +1,197 @@
+"""What each port promises, asked of every implementation there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tests.gateway.test_records import delta, rest_of
+from vivace.errors import TooManyRequests
+from vivace.gateway.limiter import LocalLimiter
+from vivace.gateway.ports import EventLog, Limiter, RunDirectory, Told
+from vivace.gateway.records import LocalEventLog
+from vivace.gateway.runs import LocalRuns
+from vivace.protocol.codec import framed
+from vivace.protocol.events import Response
+from vivace.protocol.requests import Interrupt, Steer
+from vivace.scheduling.limits import Limits
+from vivace.scheduling.memory import Memory
+
+LIMITERS: dict[str, Callable[[], Limiter]] = {"local": LocalLimiter}
+EVENT_LOGS: dict[str, Callable[[], EventLog]] = {
+    "local": lambda: LocalEventLog(Memory(10**9, 10**9))
+}
+DIRECTORIES: dict[str, Callable[[], RunDirectory]] = {"local": LocalRuns}
+
+
+@pytest.fixture(params=LIMITERS)
+def limiter(request: pytest.FixtureRequest) -> Limiter:
+    return LIMITERS[request.param]()
+
+
+@pytest.fixture(params=EVENT_LOGS)
+def log(request: pytest.FixtureRequest) -> EventLog:
+    return EVENT_LOGS[request.param]()
+
+
+@pytest.fixture(params=DIRECTORIES)
+def runs(request: pytest.FixtureRequest) -> RunDirectory:
+    return DIRECTORIES[request.param]()
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+# -- limiter --------------------------------------------------------------------------------------
+
+TWO = Limits(requests_per_minute=2, output_tokens_per_minute=1000)
+
+
+def test_a_limit_holds_for_each_key_and_tier_alone(limiter: Limiter) -> None:
+    async def play() -> None:
+        for _ in range(2):
+            await limiter.charge("ada", "fast", TWO, input_tokens=1, output_tokens=1)
+        with pytest.raises(TooManyRequests) as refused:
+            await limiter.charge("ada", "fast", TWO, input_tokens=1, output_tokens=1)
+        assert refused.value.retry_after is not None
+        await limiter.charge("ada", "deep", TWO, input_tokens=1, output_tokens=1)
+        await limiter.charge("bob", "fast", TWO, input_tokens=1, output_tokens=1)
+
+    run(play())
+
+
+def test_what_was_charged_and_not_used_is_given_back_once(limiter: Limiter) -> None:
+    async def play() -> None:
+        limits = Limits(output_tokens_per_minute=1000)
+        for _ in range(3):
+            grant = await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=900)
+            await grant.settle(input_tokens=0, output_tokens=0)
+            await grant.settle(input_tokens=0, output_tokens=900)
+        headers = await limiter.headers("ada", "fast", limits)
+        assert headers["x-ratelimit-remaining-tokens"] == "1000"
+
+    run(play())
+
+
+def test_as_many_run_at_once_as_may(limiter: Limiter) -> None:
+    async def play() -> None:
+        limits = Limits(concurrency=1)
+        first = await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=0)
+        with pytest.raises(TooManyRequests):
+            await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=0)
+        await first.settle(input_tokens=0, output_tokens=0)
+        await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=0)
+
+    run(play())
+
+
+# -- event log ------------------------------------------------------------------------------------
+
+
+def test_a_record_can_be_read_while_it_is_written_and_after(log: EventLog) -> None:
+    async def play() -> None:
+        record = await log.open("resp_1", "ada")
+        found = await log.find("resp_1", "ada")
+        assert found is not None
+        reading = asyncio.create_task(rest_of(found, 0))
+        for number in range(3):
+            await record.add([delta(number)])
+        await record.end()
+        assert await reading == framed(delta(1)) + framed(delta(2))
+        ended = await log.find("resp_1", "ada")
+        assert ended is not None
+        assert await rest_of(ended, 1) == framed(delta(2))
+
+    run(play())
+
+
+def test_nobody_finds_or_deletes_anothers_record(log: EventLog) -> None:
+    async def play() -> None:
+        record = await log.open("resp_1", "ada")
+        assert await log.find("resp_1", "bob") is None
+        await record.end()
+        assert not await log.delete("resp_1", "bob")
+        assert await log.find("resp_1", "ada") is not None
+        assert await log.delete("resp_1", "ada")
+        assert await log.find("resp_1", "ada") is None
+
+    run(play())
+
+
+def test_an_answer_that_could_not_be_stored_is_had_from_its_record(log: EventLog) -> None:
+    async def play() -> None:
+        record = await log.open("resp_1", "ada")
+        assert await record.unstored() is None
+        answer = Response(id="resp_1", created_at=1, model="m", status="completed")
+        await record.keep(answer)
+        await record.end()
+        found = await log.find("resp_1", "ada")
+        assert found is not None
+        assert await found.unstored() == answer
+
+    run(play())
+
+
+# -- running turns --------------------------------------------------------------------------------
+
+
+class Turn:
+    """One that took the place of others."""
+
+    def __init__(self, name: str, owner: str, *line: str) -> None:
+        self.id = name
+        self.owner = owner
+        self._line = line
+
+    def answers_to(self, response_id: str) -> bool:
+        return response_id == self.id or response_id in self._line
+
+    async def response(self) -> Response:
+        return Response(id=self.id, created_at=1, model="m", status="in_progress")
+
+    async def cancel(self) -> None: ...
+
+    async def tell(self, event: Steer | Interrupt) -> Told:
+        return Told(None, None)
+
+
+def test_a_turn_is_found_by_its_owner_while_it_runs(runs: RunDirectory) -> None:
+    async def play() -> None:
+        turn = Turn("resp_2", "ada", "resp_1")
+        await runs.began(turn)
+        found = await runs.find("resp_2", "ada")
+        assert found is not None
+        assert (await found.response()).id == "resp_2"
+        assert await runs.find("resp_2", "bob") is None
+        await runs.ended(turn)
+        assert await runs.find("resp_2", "ada") is None
+        assert await runs.find_heir("resp_2", "ada") is None
+
+    run(play())
+
+
+def test_who_took_a_steered_turns_place_is_found_by_its_name(runs: RunDirectory) -> None:
+    async def play() -> None:
+        await runs.began(Turn("resp_2", "ada", "resp_1"))
+        assert await runs.find("resp_1", "ada") is None
+        heir = await runs.find_heir("resp_1", "ada")
+        assert heir is not None
+        assert heir.id == "resp_2"
+        assert await runs.find_heir("resp_1", "bob") is None
+
+    run(play())
+
+
+def test_everyone_who_remembers_a_deleted_turn_hears_of_it(runs: RunDirectory) -> None:
+    async def play() -> None:
+        heard: list[tuple[str, ...]] = []
+        runs.on_forget(lambda *turn: heard.append(("first", *turn)))
+        runs.on_forget(lambda *turn: heard.append(("second", *turn)))
+        await runs.forget("resp_1", "ada")
+        assert heard == [("first", "resp_1", "ada"), ("second", "resp_1", "ada")]
+
+    run(play())
