@@ -1,99 +1,139 @@
-"""The ways to an edit that benchmarks compare: the plain "rewrite this file", and Vivace's."""
+"""The ways to an edit that benchmarks compare: three plain prompts, and Vivace's.
+
+All have the same: one model, the old text as the draft, and another try that is told what was wrong
+with the first. A plain answer is refused where it cannot be applied, changes nothing, was cut off,
+or leaves a file that does not parse; what else is checked is Vivace's own.
+"""
 
 from __future__ import annotations
 
 import difflib
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from bench._edit_engine import Endpoint, Reply
+from bench import _plain_edits
+from bench._plain_edits import Prompt, Unfit
 from bench.edit_tasks import Task
+from bench.edit_tasks.source import Source
+from bench.edit_tasks.task import broken
 from vivace.edits import attempt
 from vivace.edits.context import Context
 from vivace.protocol.items import Message
 
-__all__ = [
-    "TRIES",
-    "Tried",
-    "changed_lines",
-    "plain",
-    "plain_prompt",
-    "plan_for",
-    "room",
-    "vivace",
-    "whole_file",
-]
-
-_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_FENCES = {"python": "python", "typescript": "typescript", "c": "c", "c++": "cpp"}
-
-
-@dataclass(frozen=True)
-class Tried:
-    """An edited file, or None where the edit was refused, and what the model said on the way."""
-
-    text: str | None
-    replies: tuple[Reply, ...]
-    why: str = ""
-
-
-def plain(endpoint: Endpoint, task: Task) -> Tried:
-    """The instruction, the whole file, and the whole file back."""
-    asked = Message(role="user", content=plain_prompt(task))
-    reply = endpoint.ask([asked], task.text, room(task.text))
-    return Tried(whole_file(reply.text, task.text), (reply,))
-
-
-def plain_prompt(task: Task) -> str:
-    """The file before the instruction: small models do better with what they are asked last."""
-    asked = task.instruction
-    if task.selection is not None:
-        first, last = task.selection
-        lines = "".join(task.source.lines[first - 1 : last])
-        asked += f"\n\nThis is about lines {first} to {last}:\n\n```\n{lines}```"
-    return (
-        f"{task.path}:\n\n```{_FENCES[task.language]}\n{task.text}```\n\n{asked}\n\n"
-        "Answer with the whole changed file in one code block. Change nothing else."
-    )
-
-
-def vivace(endpoint: Endpoint, task: Task) -> Tried:
-    """The edit core as ``vivace edit`` runs it on one tier: a try, its checks, and one more try."""
-    plan = plan_for(task, task.text, endpoint.model)
-    replies: list[Reply] = []
-    for _ in range(TRIES):
-        trying = attempt.Attempt(plan)
-        if plan.known is None:
-            replies.append(endpoint.ask(plan.items, plan.prediction, room(plan.prediction)))
-        trying.feed(replies[-1].text if plan.known is None else plan.known)
-        outcome = trying.finish()
-        cut_off = plan.known is None and not replies[-1].complete
-        if outcome.good and not cut_off:
-            return Tried(outcome.text, tuple(replies))
-        plan = attempt.retry(plan, outcome)
-    why = "; ".join(problem.person for problem in outcome.problems)
-    return Tried(None, tuple(replies), why or "the answer was cut off")
-
+__all__ = ["ARMS", "TRIES", "Read", "Try", "changed_lines", "plan_for", "room"]
 
 TRIES = 2
 
 
-def plan_for(task: Task, text: str, model: str) -> attempt.EditPlan:
+@dataclass(frozen=True)
+class Read:
+    """What an answer comes to: a new text of the file, or why it is refused."""
+
+    text: str | None
+    why: str = ""
+
+
+class Try(Protocol):
+    """One request and its answer, while it is written."""
+
+    @property
+    def items(self) -> tuple[Message, ...]: ...
+
+    @property
+    def prediction(self) -> str: ...
+
+    @property
+    def known(self) -> str | None:
+        """The answer itself, where no model is needed to know it."""
+
+    def feed(self, delta: str) -> bool:
+        """Whether a change could be shown now."""
+
+    def finish(self, *, complete: bool) -> Read: ...
+
+    def again(self) -> Try:
+        """The next try, told what was wrong with this one."""
+
+
+class Plain:
+    """A plain prompt, and its answer taken at its word."""
+
+    known = None
+
+    def __init__(self, task: Task, form: Callable[[Task], Prompt]) -> None:
+        self._task, self._form = task, form
+        self._prompt = form(task)
+        self.items, self.prediction = self._prompt.items, self._prompt.prediction
+        self._said: list[str] = []
+        self._why = ""
+
+    def feed(self, delta: str) -> bool:
+        self._said.append(delta)
+        return bool(self._prompt.watch(delta))
+
+    def finish(self, *, complete: bool) -> Read:
+        try:
+            if not complete:
+                raise Unfit("Your answer was too long and was cut off.")
+            text = self._prompt.apply("".join(self._said))
+            if text == self._task.text:
+                raise Unfit("You changed nothing. Make the change that was asked for.")
+            if fault := broken(Source(self._task.language, text)):
+                raise Unfit(f"The file with your change {fault}.")
+        except Unfit as unfit:
+            self._why = str(unfit)
+            return Read(None, self._why)
+        return Read(text)
+
+    def again(self) -> Plain:
+        after = Plain(self._task, self._form)
+        answered = Message(role="assistant", content="".join(self._said))
+        asked = Message(role="user", content=f"{self._why} {self._prompt.again}")
+        after.items = (*self.items, answered, asked)
+        return after
+
+
+class Vivace:
+    """The edit core as ``vivace edit`` runs it on one tier."""
+
+    def __init__(self, plan: attempt.EditPlan) -> None:
+        self._plan = plan
+        self._attempt = attempt.Attempt(plan)
+        self.items, self.prediction, self.known = plan.items, plan.prediction, plan.known
+
+    def feed(self, delta: str) -> bool:
+        return bool(self._attempt.feed(delta))
+
+    def finish(self, *, complete: bool) -> Read:
+        self._outcome = self._attempt.finish()
+        if self._outcome.good and complete:
+            return Read(self._outcome.text)
+        why = "; ".join(problem.person for problem in self._outcome.problems)
+        return Read(None, why or "the answer was cut off")
+
+    def again(self) -> Vivace:
+        return Vivace(attempt.retry(self._plan, self._outcome))
+
+
+ARMS: dict[str, Callable[[Task, str], Try]] = {
+    "rewrite": lambda task, _: Plain(task, _plain_edits.rewrite),
+    "search/replace": lambda task, _: Plain(task, _plain_edits.search_replace),
+    "region": lambda task, _: Plain(task, _plain_edits.region),
+    "vivace": lambda task, model: Vivace(plan_for(task, model)),
+}
+"""The first try of each, by the task and the model."""
+
+
+def plan_for(task: Task, model: str) -> attempt.EditPlan:
     selection = None if task.selection is None else (task.selection[0] - 1, task.selection[1])
-    asked = attempt.Task(task.path, text, task.instruction, selection)
+    asked = attempt.Task(task.path, task.text, task.instruction, selection)
     return attempt.plan(asked, Context(), model)
 
 
 def room(text: str) -> int:
     """Enough tokens to write the text once more and something beside it."""
     return 512 + len(text) // 2
-
-
-def whole_file(answer: str, before: str) -> str:
-    """The longest code block of the answer, or all of it; the end of the file as it was."""
-    blocks = _FENCED.findall(answer)
-    text = max(blocks, key=len) if blocks else answer
-    return str(text).rstrip("\n") + "\n" if before.endswith("\n") else str(text)
 
 
 def changed_lines(before: str, after: str) -> int:

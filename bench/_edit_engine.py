@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from bench._peers import running
 from bench._server import free_port, served
 from vivace.protocol.items import Item
 
-__all__ = ["Endpoint", "Reply", "serving"]
+__all__ = ["Answers", "Endpoint", "Reply", "serving"]
 
 _HEAD = """
 version = 1
@@ -49,7 +52,7 @@ context = 8192
 [engines.arguments]
 dtype = "bfloat16"
 enforce_eager = true
-max_num_seqs = 4
+max_num_seqs = 16
 block_size = 32
 [engines.environment]
 HF_HUB_OFFLINE = "1"
@@ -69,7 +72,7 @@ class Reply:
 
 @dataclass
 class Endpoint:
-    """Where both ways ask: greedily, and with the old text foretold."""
+    """Where all ways ask: greedily, and with the old text foretold."""
 
     url: str
     model: str
@@ -100,6 +103,34 @@ class Endpoint:
             raise RuntimeError(f"the model did not answer: {response['error']}")
         tokens = response["usage"]["output_tokens"]
         return Reply(text, seconds, tokens, response["status"] == "completed")
+
+
+class Answers:
+    """An endpoint's answers, kept in a file: a run that was cut off goes on from what stands there.
+
+    A request is known by all that it says, so that answers to other prompts are never taken for it.
+    """
+
+    def __init__(self, endpoint: Endpoint, path: Path | None) -> None:
+        self.model = endpoint.model
+        self._endpoint, self._path = endpoint, path
+        self._one_writes = threading.Lock()
+        self._known: dict[str, Reply] = {}
+        if path is not None and path.exists():
+            for line in path.read_text("utf-8").splitlines():
+                entry = json.loads(line)
+                self._known[entry["key"]] = Reply(**entry["reply"])
+
+    def ask(self, items: Sequence[Item], prediction: str, most: int) -> Reply:
+        asked = msgspec.json.encode([self.model, list(items), prediction, most])
+        key = hashlib.sha256(asked).hexdigest()
+        if key not in self._known:
+            self._known[key] = self._endpoint.ask(items, prediction, most)
+            if self._path is not None:
+                line = json.dumps({"key": key, "reply": asdict(self._known[key])})
+                with self._one_writes, self._path.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+        return self._known[key]
 
 
 @contextlib.contextmanager

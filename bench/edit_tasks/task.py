@@ -18,7 +18,17 @@ from typing import Literal
 from bench.edit_tasks.running import compiles
 from bench.edit_tasks.source import Language, Source
 
-__all__ = ["Additions", "Between", "Check", "Everywhere", "Replace", "Task", "Verdict", "Word"]
+__all__ = [
+    "Additions",
+    "Between",
+    "Check",
+    "Everywhere",
+    "Replace",
+    "Task",
+    "Verdict",
+    "Word",
+    "broken",
+]
 
 FILES = Path(__file__).with_name("files")
 _LANGUAGES: dict[str, Language] = {
@@ -136,8 +146,8 @@ class Task:
         if text == self.text:
             return Verdict(right=False, damage=False, done=False, why="nothing was changed")
         after = Source(self.language, text)
-        if broken := _broken(after):
-            return Verdict(right=False, damage=True, done=False, why=broken)
+        if fault := broken(after):
+            return Verdict(right=False, damage=True, done=False, why=fault)
         outside, missing = self._outside(after), self._missing(after)
         return Verdict(
             right=outside is None and missing is None,
@@ -202,7 +212,8 @@ class Task:
         return onwards
 
 
-def _broken(source: Source) -> str | None:
+def broken(source: Source) -> str | None:
+    """Why the file does not parse, or None."""
     if source.language == "python":
         try:
             ast.parse(source.text)

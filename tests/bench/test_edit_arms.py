@@ -1,0 +1,160 @@
+"""The plain ways to an edit: what they make of answers, good ones and others."""
+
+from __future__ import annotations
+
+import pytest
+from bench._edit_arms import ARMS, Read
+from bench._plain_edits import Unfit, replaced
+from bench.edit_tasks import TASKS, Task
+
+from vivace.syntax.lines import dedented, lines_of, margin_of
+
+TASK = next(task for task in TASKS if task.id == "python-cache-boundary")
+RIGHT = TASK.edited(TASK.reference)
+FILE = "def f():\n    a = 1\n    return a\n\n\ndef g():\n    return 2\n"
+
+
+def block(old: str, new: str) -> str:
+    return f"<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+
+
+def fenced(code: str) -> str:
+    return f"Here it is:\n\n```python\n{code}```\n\nI hope this helps."
+
+
+def region_of(text: str) -> str:
+    """The method that the task names, as it is shown."""
+    lines = lines_of(text)
+    start = next(at for at, line in enumerate(lines) if "def is_expired" in line)
+    end = next(at for at in range(start + 1, len(lines)) if not lines[at].strip())
+    margin = margin_of(lines[start:end])
+    return "".join(dedented(line, margin) for line in lines[start:end])
+
+
+def changed_block() -> str:
+    pairs = zip(lines_of(TASK.text), lines_of(RIGHT), strict=True)
+    [(old, new)] = [pair for pair in pairs if pair[0] != pair[1]]
+    return block(old, new)
+
+
+ANSWERS = {
+    "rewrite": fenced(RIGHT),
+    "search/replace": changed_block(),
+    "region": fenced(region_of(RIGHT)),
+    "vivace": fenced(region_of(RIGHT)),
+}
+UNCHANGED = {
+    "rewrite": fenced(TASK.text),
+    "search/replace": block("        self.misses = 0\n", "        self.misses = 0\n"),
+    "region": fenced(region_of(TASK.text)),
+    "vivace": fenced(region_of(TASK.text)),
+}
+every_arm = pytest.mark.parametrize("arm", ARMS)
+plain_arms = pytest.mark.parametrize("arm", [arm for arm in ARMS if arm != "vivace"])
+
+
+def read(arm: str, answer: str, task: Task = TASK, *, complete: bool = True) -> Read:
+    trying = ARMS[arm](task, "a-0.5b")
+    for at in range(0, len(answer), 7):
+        trying.feed(answer[at : at + 7])
+    return trying.finish(complete=complete)
+
+
+@every_arm
+def test_a_good_answer_becomes_the_right_file(arm: str) -> None:
+    found = read(arm, ANSWERS[arm])
+    assert found.text is not None, found.why
+    assert TASK.judge(found.text).right
+
+
+@every_arm
+def test_an_answer_that_changes_nothing_is_refused(arm: str) -> None:
+    found = read(arm, UNCHANGED[arm])
+    assert found.text is None
+    assert "chang" in found.why
+
+
+@every_arm
+def test_an_answer_that_was_cut_off_is_refused(arm: str) -> None:
+    assert read(arm, ANSWERS[arm], complete=False).text is None
+
+
+@plain_arms
+def test_a_file_that_would_not_parse_is_refused(arm: str) -> None:
+    found = read(arm, ANSWERS[arm].replace(">=", ">= )"))
+    assert found.text is None
+    assert "does not parse" in found.why
+
+
+@plain_arms
+def test_what_is_wrong_but_parses_is_applied(arm: str) -> None:
+    found = read(arm, ANSWERS[arm].replace(">=", "!="))
+    assert found.text is not None
+    assert not TASK.judge(found.text).right
+
+
+@every_arm
+def test_another_try_is_told_why_and_sees_its_answer(arm: str) -> None:
+    trying = ARMS[arm](TASK, "a-0.5b")
+    trying.feed(UNCHANGED[arm])
+    trying.finish(complete=True)
+    after = trying.again()
+    assert after.items[: len(trying.items)] == trying.items
+    answered, asked = after.items[-2:]
+    assert answered.content == UNCHANGED[arm]
+    assert "chang" in str(asked.content)
+    assert "Answer again" in str(asked.content)
+
+
+def test_the_region_is_the_one_that_vivace_shows() -> None:
+    shown = [str(ARMS[arm](TASK, "a-0.5b").items[-1].content) for arm in ("region", "vivace")]
+    assert all(region_of(TASK.text) in text for text in shown)
+    assert not any("def purge" in text for text in shown)
+
+
+@pytest.mark.parametrize("arm", ["rewrite", "search/replace"])
+def test_a_change_is_shown_before_the_answer_ends(arm: str) -> None:
+    trying = ARMS[arm](TASK, "a-0.5b")
+    shown = [trying.feed(f"{line}\n") for line in ANSWERS[arm].splitlines()]
+    assert any(shown)
+
+
+# -- search/replace -------------------------------------------------------------------------------
+
+
+def test_all_blocks_are_applied() -> None:
+    answer = block("    a = 1\n", "    a = 3\n") + block("    return 2\n", "    return 4\n")
+    assert replaced(FILE, answer) == FILE.replace("a = 1", "a = 3").replace("2", "4")
+
+
+def test_blocks_may_be_in_a_fence_with_words_around() -> None:
+    answer = fenced(block("    a = 1\n", "    a = 3\n"))
+    assert replaced(FILE, answer) == FILE.replace("a = 1", "a = 3")
+
+
+@pytest.mark.parametrize("old", ["a = 1\nreturn a\n", "    a = 1  \n    return a\n"])
+def test_white_space_may_differ(old: str) -> None:
+    margin = old[: len(old) - len(old.lstrip())]
+    new = f"{margin}if a:\n{margin}    return 3\n"
+    wanted = "def f():\n    if a:\n        return 3\n"
+    assert replaced(FILE, block(old, new)).startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("no idea", "no SEARCH/REPLACE block"),
+        (block("", "x = 1\n"), "empty"),
+        (block("\n", "\n"), "empty"),
+        (block("    b = 1\n", "    b = 2\n"), "no lines that match"),
+        (block("    return a\n", "") + block("    return a\n", ""), "no lines that match"),
+    ],
+)
+def test_a_block_that_does_not_fit_is_refused(answer: str, why: str) -> None:
+    with pytest.raises(Unfit, match=why):
+        replaced(FILE, answer)
+
+
+def test_lines_that_stand_there_twice_are_refused() -> None:
+    with pytest.raises(Unfit, match="2 times"):
+        replaced(FILE + FILE, block("    a = 1\n", "    a = 3\n"))
