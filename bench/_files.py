@@ -1,4 +1,4 @@
-"""Files that ``scripts/data`` and ``scripts/models`` bring."""
+"""Files that ``scripts/data``, ``scripts/models`` and ``scripts/commits`` bring."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+from vivace.download.files import cache_root
 
 _SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -35,6 +37,11 @@ def vllm_model(name: str = "qwen2.5-coder-0.5b") -> Path:
 
 def data(name: str) -> Path:
     return _path("data", name)
+
+
+def commits() -> Path:
+    """Where scripts/commits puts the edits it collects."""
+    return cache_root() / "data/commit-edits.jsonl.gz"
 
 
 def model(name: str) -> Path:

@@ -176,23 +176,23 @@ def size_ratios(results: Sequence[Result]) -> list[float]:
 
 
 def goals(report: Report, results: Sequence[Result]) -> None:
-    """Against each plain way; goals where the tasks are held out or the model is really asked."""
+    """With all tries, against each plain way."""
     ours = of(results, "vivace")
     rivals = [arm for arm in dict.fromkeys(r.arm for r in results) if arm != "vivace"]
     silent = {result.task for result in ours if not result.asked}
     for arm in rivals:
         theirs = of(results, arm)
-        compared(report, f"{arm}", theirs, ours)
-        without = [[r for r in each if r.task not in silent] for each in (theirs, ours)]
-        compared(report, f"{arm}, renames aside", *without)
-    held = [r for r in results if r.set == "held out"]
-    best = max((counts(of(held, arm))["right"] for arm in rivals), default=0)
-    mine = counts(of(held, "vivace"))["right"]
-    report.goal(
-        "held out: more right than the best plain way",
-        met=mine > best,
-        measured=f"{mine} against {best} of {len(of(held, 'vivace'))}",
-    )
+        compared(report, arm, theirs, ours)
+        asked = ([r for r in each if r.task not in silent] for each in (theirs, ours))
+        compared(report, f"{arm} where vivace asks the model", *asked)
+    for name in sorted({result.set for result in results}):
+        best = max(counts(of(results, arm, of_set=name))["right"] for arm in rivals)
+        mine = counts(of(results, "vivace", of_set=name))["right"]
+        report.goal(
+            f"{name}: at least as many right as the best plain way",
+            met=mine >= best,
+            measured=f"{mine} against {best}",
+        )
     damaged = counts(ours)["damage"]
     report.goal("no applied edit with damage", met=not damaged, measured=f"{damaged}")
     size = statistics.median(size_ratios(ours) or [0])
@@ -208,10 +208,16 @@ def compared(report: Report, what: str, theirs: Sequence[Result], ours: Sequence
     right = {result.task for result in theirs if result.outcome == "right"}
     mine = {result.task for result in ours if result.outcome == "right"}
     report.say(
-        f"right with vivace, with {what}",
-        f"{len(mine)}, {len(right)} of {len(ours)}; only vivace {len(mine - right)}, "
-        f"only the other {len(right - mine)}",
+        f"right with vivace and with {what}",
+        f"{len(mine)} and {len(right)} of {len(ours)}; with vivace alone {len(mine - right)}, "
+        f"with the other alone {len(right - mine)}",
     )
+    if "rewrite" in what:
+        report.goal(
+            f"at least twice as many right as with {what}",
+            met=len(mine) >= 2 * len(right),
+            measured=f"{len(mine) / max(1, len(right)):.1f} times",
+        )
 
 
 @contextlib.contextmanager

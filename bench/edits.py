@@ -3,7 +3,7 @@
 Replayed edits are real commits: the engine computes every step, the committed text is forced as its
 answer, so all ways write the same. Natural edits are the model's own answers. Then requests with
 nothing to copy, sixteen edits at once, and whether drafts change what the model says.
-Needs vLLM (scripts/install-vllm) and a file of commits (--data).
+Needs vLLM (scripts/install-vllm) and the commits (scripts/commits).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import _files, fim
-from bench._peers import ENVIRONMENT, ROOT, running
+from bench._peers import ENVIRONMENT, running
 from bench._report import Report, percentile, ratio_of
 from vivace.protocol.items import Message
 from vivace.speculation.sources import old_text
@@ -107,7 +107,7 @@ class Ways:
 def load_edits(path: Path, count: int) -> list[dict[str, str]]:
     """Evenly chosen among the commits whose new text has 400 to 1,500 tokens."""
     if not path.exists():
-        sys.exit(f"Without {path} there is nothing to replay; make one: scripts/commits.py")
+        sys.exit(f"Without {path} there is nothing to replay; collect the edits: scripts/commits")
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_files.vllm_model() / "tokenizer.json"))
@@ -417,7 +417,7 @@ def main() -> None:
         "edits",
         "edits drafted from the old code, Qwen2.5-Coder-0.5B on vLLM",
         parts=("replay,natural,nothing,crowd,same,exact", "which of them"),
-        data=(str(ROOT.parent / "shared/data/commit-edits.jsonl.gz"), "commits to replay"),
+        data=(str(_files.commits()), "commits to replay, as scripts/commits collects them"),
         edits=(100, "how many commits are replayed"),
         ngram_every=(1, "vLLM's n-gram replays each so many-th edit"),
         oracle_every=(2, "the oracle, likewise"),

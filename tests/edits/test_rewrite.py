@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import statistics
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.files import ROOT
+from tests.support.files import commits
 from vivace.edits.diff import between
 from vivace.edits.rewrite import Rewrite
 from vivace.syntax.hunk import Hunk, apply
 from vivace.syntax.lines import lines_of
-
-COMMITS = ROOT.parent / "shared/data/commit-edits.jsonl.gz"
 
 OLD = """\
 def total(items):
@@ -127,14 +122,11 @@ def test_an_answer_that_was_cut_off_is_told() -> None:
     assert not rewrite.whole
 
 
-@pytest.mark.skipif(not COMMITS.exists(), reason=f"there are no commits to read: {COMMITS}")
 def test_of_several_hunks_the_first_is_out_before_half_of_the_answer() -> None:
     """Real commits; the committed text as the answer, line by line."""
-    with gzip.open(COMMITS, "rt") as file:
-        edits = [json.loads(line) for line in file]
     shares = [
         share_at_first_hunk(edit["before"], edit["after"])
-        for edit in edits
+        for edit in commits()
         if len(between(edit["before"], edit["after"])) > 1
     ]
     assert len(shares) > 100

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import re
 from statistics import median
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.files import ROOT
+from tests.support.files import commits
 from vivace.speculation.drafter import Drafter
 from vivace.speculation.pace import Pace
-
-EDITS = ROOT.parent / "shared/data/commit-edits.jsonl.gz"
 
 tokens = st.lists(st.integers(0, 9), max_size=60)
 
@@ -133,7 +128,6 @@ def test_where_copying_begins_late_drafts_grow_again() -> None:
     assert count < 200 + 60
 
 
-@pytest.mark.skipif(not EDITS.exists(), reason="needs the commit edits of ../shared/data")
 def test_real_commits_are_mostly_copied() -> None:
     """Words and signs stand for tokens here; a real tokenizer cuts finer, and does no worse."""
     per_step, per_token = [], []
@@ -144,13 +138,12 @@ def test_real_commits_are_mostly_copied() -> None:
         parts = re.findall(r"\w+|\s+|[^\w\s]", text)
         return [numbers.setdefault(part, len(numbers)) for part in parts]
 
-    with gzip.open(EDITS, "rt") as lines:
-        for row in map(json.loads, lines):
-            old, new = cut(row["before"]), cut(row["after"])
-            if 300 <= len(new) <= 2000:
-                count, checked = steps(old, new, pace=pace)
-                per_step.append(len(new) / count)
-                per_token.append(checked / len(new))
+    for row in commits():
+        old, new = cut(row["before"]), cut(row["after"])
+        if 300 <= len(new) <= 2000:
+            count, checked = steps(old, new, pace=pace)
+            per_step.append(len(new) / count)
+            per_token.append(checked / len(new))
     assert len(per_step) > 50
     assert median(per_step) > 20
     assert median(per_token) < 1.3

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.files import ROOT
+from tests.support.files import commits
 from vivace.edits.diff import between
 from vivace.errors import EditError
 from vivace.syntax.hunk import Hunk
 from vivace.syntax.languages import LANGUAGES
 from vivace.syntax.source import Source
 
-COMMITS = ROOT.parent / "shared/data/commit-edits.jsonl.gz"
 PIECES = {
     "python": [
         "def f(a):\n",
@@ -66,11 +63,7 @@ def test_an_edited_source_is_the_source_of_the_edited_text(
 
 
 def test_real_edits_give_the_tree_that_reading_anew_gives() -> None:
-    if not COMMITS.exists():
-        pytest.skip("there are no commits to replay here")
-    with gzip.open(COMMITS, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file][::6]
-    for row in rows:
+    for row in commits()[::6]:
         before = Source.of(row["path"], row["before"])
         if before.language is None:
             continue
