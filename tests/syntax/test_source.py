@@ -92,6 +92,19 @@ def test_a_text_in_no_known_language_has_lines_and_nothing_else() -> None:
     assert source.errors == []
 
 
+def test_a_text_that_nests_too_deep_is_not_read() -> None:
+    """Its definitions took 5 seconds, and four times as long for twice as many."""
+    nested = "class A { m() {\n" * 3000 + "}}\n" * 3000
+    started = time.process_time()
+    source = Source.of("a.ts", nested)
+    assert source.language is None
+    assert (source.definitions, source.errors) == ([], [])
+    assert time.process_time() - started < 0.5
+    deep, wide = "[" * 200 + "]" * 200, "f({ a: [1] });\n" * 3000
+    for read in (deep, wide, ")" * 3000 + deep):
+        assert Source.of("a.ts", read).language is not None
+
+
 def test_two_statements_on_one_line_are_one() -> None:
     source = Source.of("a.py", "a = 1; b = 2\nif a:\n    b = 3\n")
     assert source.statements == [(0, "a = 1; b = 2\n"), (1, "if a:\n    b = 3\n")]

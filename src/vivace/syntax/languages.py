@@ -22,7 +22,20 @@ import tree_sitter_typescript
 from msgspec import Struct
 from tree_sitter import Node, Parser, Point, Query, QueryCursor, Tree
 
-__all__ = ["LANGUAGES", "Language", "errors_in", "language_of", "nodes_of", "parse", "walk"]
+__all__ = [
+    "LANGUAGES",
+    "Language",
+    "errors_in",
+    "language_of",
+    "nests_too_deep",
+    "nodes_of",
+    "parse",
+    "walk",
+]
+
+_DEEPEST = 300
+"""Brackets in brackets; no person writes so many."""
+_NO_BRACKETS = bytes(each for each in range(256) if each not in b"()[]{}")
 
 
 class Language(Struct, frozen=True, kw_only=True, eq=False):
@@ -146,6 +159,17 @@ def language_of(path: str) -> Language | None:
     name = path.replace("\\", "/").rpartition("/")[2]
     stem, dot, suffix = name.rpartition(".")
     return _BY_SUFFIX.get(dot + suffix.lower()) if stem else None
+
+
+def nests_too_deep(text: str) -> bool:
+    """Whether to leave a text unread. A node finds its parent by going down from the root, so to
+    ask each for its own takes a time that is quadratic in the depth."""
+    depth = 0
+    for bracket in text.encode("utf-8", "surrogatepass").translate(None, delete=_NO_BRACKETS):
+        depth += 1 if bracket in b"([{" else -1 if depth else 0
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 @cache

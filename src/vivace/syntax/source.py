@@ -13,7 +13,14 @@ from tree_sitter import Node, Point, Tree
 
 from vivace.syntax.definitions import Definition, definitions_among
 from vivace.syntax.hunk import Hunk, apply
-from vivace.syntax.languages import Language, errors_in, language_of, nodes_of, parse
+from vivace.syntax.languages import (
+    Language,
+    errors_in,
+    language_of,
+    nests_too_deep,
+    nodes_of,
+    parse,
+)
 from vivace.syntax.lines import lines_of
 
 __all__ = ["Source"]
@@ -26,7 +33,8 @@ class Source:
 
     @classmethod
     def of(cls, path: str, text: str) -> Source:
-        return cls(text, language_of(path))
+        """A text that nests too deep is taken as one in no language we know."""
+        return cls(text, None if nests_too_deep(text) else language_of(path))
 
     @cached_property
     def lines(self) -> list[str]:
