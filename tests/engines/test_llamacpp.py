@@ -12,8 +12,10 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -252,6 +254,27 @@ def test_a_folder_that_another_made_at_its_place_is_not_used(tmp_path: Path) -> 
     ):
         asyncio.run(engine.start())
     engine.socket.parent.rmdir()
+
+
+def test_a_start_takes_away_what_killed_gateways_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as lives:
+        paths = {name: Path(folder, f"vivace-{name}", "llama.sock") for name in ("a", "b", "c")}
+        for path in paths.values():
+            path.parent.mkdir()
+        for name in ("b", "c"):  # bound, and never closed by itself: so a killed one leaves it
+            with socket.socket(socket.AF_UNIX) as left:
+                left.bind(str(paths[name]))
+        lives.bind(str(paths["a"]))
+        lives.listen()
+        for name in ("a", "b"):  # and "c" may be about to listen
+            os.utime(paths[name], (0, 0))
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", mock.Mock(side_effect=OSError))
+        engine = new_engine(Path(folder, "model.gguf"))
+        with pytest.raises(EngineDied):
+            asyncio.run(engine.start())
+        asyncio.run(engine.stop())
+        assert [name for name, path in paths.items() if path.parent.exists()] == ["a", "c"]
 
 
 # -- slots ----------------------------------------------------------------------------------------

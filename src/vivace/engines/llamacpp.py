@@ -16,9 +16,11 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -42,6 +44,8 @@ _ROOT = "http://localhost"
 """What its server is called in requests; nothing looks the name up."""
 _NOT_FOR_IT = frozenset({"LLAMA_API_KEY", "LLAMA_ARG_API_PREFIX"})
 """Settings of another llama-server of this person, which would shut us out of ours."""
+_SETTLED = 60
+"""Seconds after which a server that has made its socket listens on it."""
 _LOG_PREFIX = re.compile(r"^[\d.]+ [A-Z] ")
 _COMPLAINT = re.compile(r"error|fail|couldn't", re.IGNORECASE)
 
@@ -133,6 +137,7 @@ class LlamaCppEngine:
         return self._process.pid if self._process is not None else None
 
     async def start(self) -> None:
+        _sweep(self.socket.parents[1])
         await self._api.start()
         await self._launch()
         self._watching = self._supervisor.watch(f"engine-{self.name}", self._watch)
@@ -256,6 +261,27 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), 5)
             return
+
+
+def _sweep(folder: Path) -> None:
+    """Take away the sockets of gateways that were killed and could not do it themselves."""
+    for path in folder.glob("vivace-*/llama.sock"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _SETTLED and not _is_listened_to(path):
+                path.unlink()
+                path.parent.rmdir()
+
+
+def _is_listened_to(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.setblocking(False)
+        try:
+            caller.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        except BlockingIOError:  # many wait before us
+            return True
+    return True
 
 
 def _socket_path() -> Path:
