@@ -145,11 +145,11 @@ def _defines(node: Node) -> str | None:
 
 def _acts(before: Source, after: Source, reference: Source) -> str | None:
     """Example calls and the like behind a file run whenever it is loaded."""
-    had, allowed = _actions(before), _actions(reference)
-    for text in _actions(after):
-        if text not in had and len(allowed) <= len(had):
-            return f"something new runs when the file is loaded: {text.splitlines()[0]!r}"
-    return None
+    had, has = _actions(before), _actions(after)
+    if len(has) <= max(len(had), len(_actions(reference))):
+        return None
+    new = next((text for text in has if text not in had), has[-1])
+    return f"something new runs when the file is loaded: {new.splitlines()[0]!r}"
 
 
 def _actions(source: Source) -> list[str]:
