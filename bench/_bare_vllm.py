@@ -34,9 +34,9 @@ class Bare:
         turns = request["turns"]
         prompts = [self._prompt(turn) for turn in turns]
         before = _engine_times()
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         answers = await asyncio.gather(*(self._one(ids, request["max_tokens"]) for ids in prompts))
-        wall = time.perf_counter() - started
+        wall, used = time.perf_counter() - started, time.process_time() - used
         while (now := _engine_times())["inference_count"] < before["inference_count"] + len(turns):
             await asyncio.sleep(0.002)
         for turn, (_, _, text) in zip(turns, answers, strict=True):
@@ -46,7 +46,7 @@ class Bare:
             "first": answers[0][0],
             "wall": wall,
             "tokens": sum(tokens for _, tokens, _ in answers),
-            "engine": {name: now[name] - before[name] for name in now},
+            "engine": {name: now[name] - before[name] for name in now} | {"cpu": used},
         }
 
     def _prompt(self, turn: dict[str, str]) -> list[int]:

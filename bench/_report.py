@@ -115,6 +115,12 @@ class Report:
         self.figures[what] = {"ratio": ratio, "low": low, "high": high, "n": len(ours)}
         print(f"  {what:<44} {ratio:.2f} (95% interval {low:.2f} to {high:.2f}, {len(ours)} pairs)")
 
+    def difference(self, what: str, ours: Sequence[float], theirs: Sequence[float]) -> None:
+        """Of the medians, likewise; seconds that are told in milliseconds."""
+        more, low, high = (1000 * each for each in difference_of(ours, theirs))
+        self.figures[what] = {"more": more, "low": low, "high": high, "n": len(ours), "unit": "ms"}
+        print(f"  {what:<44} {_more(more, low, high, len(ours))}", flush=True)
+
     def goal(self, what: str, *, met: bool, measured: str) -> None:
         self.figures.setdefault("goals", {})[what] = {"met": met, "measured": measured}
         print(f"  {'met   ' if met else 'MISSED'} {what}: {measured}", flush=True)
@@ -140,7 +146,7 @@ class Report:
         self.goal(
             f"{what}: at most {most:g} ms more",
             met=low <= most,
-            measured=f"{more:+.2f} ms (95% interval {low:+.2f} to {high:+.2f}, {len(ours)} pairs)",
+            measured=_more(more, low, high, len(ours)),
         )
 
     def end(self) -> None:
@@ -148,3 +154,7 @@ class Report:
             self.path.write_text(json.dumps(self.figures, indent=2) + "\n")
         if self.check and self.missed:
             sys.exit(1)
+
+
+def _more(more: float, low: float, high: float, pairs: int) -> str:
+    return f"{more:+.2f} ms (95% interval {low:+.2f} to {high:+.2f}, {pairs} pairs)"

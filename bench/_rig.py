@@ -17,7 +17,7 @@ import psutil
 
 from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._peers import MODEL, serve_bare, serve_litellm, serve_vivace, serve_vllm
-from bench._server import free_port, threads
+from bench._server import cpu, free_port, threads
 from bench._ways import (
     ChatHistory,
     FullHistory,
@@ -78,6 +78,8 @@ class Bare:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self.lap: dict[str, float] = {}
+        """What the engine, and the process itself, needed for what was told last."""
 
     def turns(self, turns: list[tuple[str, str]], max_tokens: int) -> dict[str, Any]:
         given = [{"conversation": name, "text": text} for name, text in turns]
@@ -89,32 +91,50 @@ class Bare:
             if not line:
                 raise RuntimeError("the bare AsyncLLM has ended")
         answer: dict[str, Any] = json.loads(line)  # other lines are vLLM's log
+        self.lap = answer["engine"]
         return answer
 
-    def turn(self, name: str, text: str, max_tokens: int) -> tuple[Timing, dict[str, float]]:
-        done = self.turns([(name, text)], max_tokens)
-        return Timing(done["first"], done["wall"], done["tokens"], ""), done["engine"]
+
+class BareClient(Way):
+    def __init__(self, bare: Bare, conversation: str, max_tokens: int) -> None:
+        super().__init__(conversation, 0, MODEL, max_tokens)
+        self._bare = bare
+
+    async def ask(self, message: dict[str, str]) -> Timing:
+        done = self._bare.turns([(self.name, message["content"])], self.max_tokens)
+        return Timing(done["first"], done["wall"], done["tokens"], "")
+
+    def forget(self) -> None:
+        super().forget()
+        self.name += "'"
+
+    async def close(self) -> None:
+        pass
 
 
 # -- figures --------------------------------------------------------------------------------------
 
 
 class Figures:
-    """Seconds outside the engine's core, turn by turn."""
+    """Seconds outside the engine's core, turn by turn; and of the serving process's CPU, which
+    other work on the machine does not lengthen."""
 
     def __init__(self) -> None:
         self.roundtrip: list[float] = []
         self.first: list[float] = []
+        self.cpu: list[float] = []
 
     def add(self, timing: Timing, lap: dict[str, float]) -> None:
         self.roundtrip.append(timing.wall - lap["queue_sum"] - lap["inference_sum"])
         self.first.append(timing.first - lap["queue_sum"] - lap["prefill_sum"])
+        self.cpu.append(lap.get("cpu", 0.0))
 
     def beyond(self, bare: Figures) -> Figures:
         """What is left when AsyncLLM's own part, of the same turn, is taken away."""
         left = Figures()
         left.roundtrip = less(self.roundtrip, bare.roundtrip)
         left.first = less(self.first, bare.first)
+        left.cpu = less(self.cpu, bare.cpu)
         return left
 
 
@@ -137,24 +157,41 @@ class Rig:
         if "litellm" in ports:
             self.kinds["c"] = (ChatHistory, ports["litellm"], vllm)
         self.bare = Bare(processes["bare"])
-        owners = {"a": "bare", "b": "vllm", "d": "vivace", "e": "vivace"}
-        self.pids = {name: processes[owner].pid for name, owner in owners.items()}
+        owners = {"a": "bare", "b": "vllm", "c": "litellm", "d": "vivace", "e": "vivace"}
+        self._pids = {
+            name: processes[owner].pid for name, owner in owners.items() if owner in processes
+        }
         self._clocks = {port: EngineClock(port) for port in (vllm, ours)}
 
+    @property
+    def names(self) -> list[str]:
+        return ["a", *self.kinds]
+
     def client(self, name: str, conversation: str, tokens: int) -> Way:
+        if name == "a":
+            return BareClient(self.bare, conversation, tokens)
         kind, port, _ = self.parsed if name == PARSED else self.kinds[name]
         return kind(conversation, port, MODEL, tokens)
 
-    async def lap(self, name: str) -> dict[str, float]:
-        return await self._clocks[self.kinds[name][2]].lap()
+    def cpu(self, name: str) -> float:
+        """Seconds that the process which a client of this kind talks to has used."""
+        return cpu(self._pids[name[0]])
+
+    async def turn(self, name: str, way: Way, text: str) -> tuple[Timing, dict[str, float]]:
+        """A turn of a client of this kind, and what of it was the engine's."""
+        before = self.cpu(name)
+        timing = await way.turn(text)
+        used = self.cpu(name) - before
+        return timing, {"cpu": used} | await self._lap(name)
+
+    async def _lap(self, name: str) -> dict[str, float]:
+        return self.bare.lap if name == "a" else await self._clocks[self.kinds[name][2]].lap()
 
     async def warm_up(self) -> None:
-        for name in self.kinds:
+        for name in self.names:
             first = self.client(name, "warm-up", 4)
-            await first.turn("Say yes.")
-            await self.lap(name)
+            await self.turn(name, first, "Say yes.")
             await first.close()
-        self.bare.turn("warm-up", "Say yes.", 4)
 
 
 @contextlib.contextmanager

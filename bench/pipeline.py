@@ -24,8 +24,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tokenizers import Tokenizer
 
@@ -34,10 +35,11 @@ from bench._peers import MODEL, serve_vivace
 from bench._plot import bars
 from bench._report import Report, ratio_of
 from bench._rig import PARSED, Figures, Rig, less, serving, share_out
-from bench._server import cpu, free_port
+from bench._server import free_port
 from bench._ways import OverWebSocket, OverWebSocketForetold, tool_output
 
 PEERS = ("b1", "b2", "c", "d", "e")
+Some = TypeVar("Some")
 COUNT = "Stream {}. Count upwards from one, one number a line, without end."
 
 # -- the work -------------------------------------------------------------------------------------
@@ -48,52 +50,42 @@ async def agent_loop(
 ) -> list[dict[str, Figures]]:
     """All ways take each turn one after the other, in an order that changes; for every history
     that a conversation may begin with."""
-    names = ["a", *rig.kinds]
-    figures = [{name: Figures() for name in names} for _ in histories]
+    names, places = rig.names, [*range(len(histories))]
+    figures = [{name: Figures() for name in names} for _ in places]
     ways = [
-        {name: rig.client(name, f"{name}{place}", tokens) for name in rig.kinds}
-        for place in range(len(histories))
+        {name: rig.client(name, f"{name}{place}", tokens) for name in names} for place in places
     ]
-    places = [*range(len(histories))]
     for turn in range(turns + 1):
-        names = [*names[1:], names[0]]
-        places = [*places[1:], places[0]]
-        for place in places:
-            for name in names:
-                # Each conversation begins with its own name, so that none finds another's cache.
-                history = histories[place] if not turn else ""
-                text = f"This is conversation {name}{place}.\n{history}" + tool_output(turn)
-                if name == "a":
-                    timing, lap = rig.bare.turn(f"{name}{place}", text, tokens)
-                else:
-                    timing = await ways[place][name].turn(text)
-                    lap = await rig.lap(name)
-                if turn:  # the first connects
-                    figures[place][name].add(timing, lap)
-                print(f"  turn {turn} of {turns}, ({name})", end="\r", flush=True)
-    for each in ways:
-        for way in each.values():
-            await way.close()
+        names, places = _rotated(names), _rotated(places)
+        for place, name in product(places, names):
+            # Each conversation begins with its own name, so that none finds another's cache.
+            history = histories[place] if not turn else ""
+            text = f"This is conversation {name}{place}.\n{history}{tool_output(turn)}"
+            timing, lap = await rig.turn(name, ways[place][name], text)
+            if turn:  # the first connects
+                figures[place][name].add(timing, lap)
+        print(f"  turn {turn} of {turns}", end="\r", flush=True)
+    for way in chain(*(each.values() for each in ways)):
+        await way.close()
     return figures
+
+
+def _rotated(some: list[Some]) -> list[Some]:
+    return [*some[1:], some[0]]
 
 
 async def short_requests(rig: Rig, rounds: int) -> tuple[dict[str, Figures], dict[str, Figures]]:
     """Connect and ask something short, then ask again on the kept connection."""
-    names = ["a", *rig.kinds]
+    names = rig.names
     cold = {name: Figures() for name in names}
     warm = {name: Figures() for name in names}
     for number in range(rounds):
-        names = [*names[1:], names[0]]
+        names = _rotated(names)
         for name in names:
             texts = (f"Say yes to {name} {number}.", f"Say no to {name} {number}.")
-            if name == "a":
-                for figures, text in zip((cold, warm), texts, strict=True):
-                    figures[name].add(*rig.bare.turn(f"{text}", text, 4))
-                continue
-            way = rig.client(name, name, 4)
+            way = rig.client(name, f"{name} {number}", 4)
             for figures, text in zip((cold, warm), texts, strict=True):
-                timing = await way.turn(text)
-                figures[name].add(timing, await rig.lap(name))
+                figures[name].add(*await rig.turn(name, way, text))
                 way.forget()
             await way.close()
     return cold, warm
@@ -125,16 +117,15 @@ async def throughput(report: Report, rig: Rig, options: Any) -> dict[str, list[f
     for count in (1, 8):
         rates: dict[str, list[float]] = {name: [] for name in names}
         for each in range(options.rounds + 1):
-            names = [*names[1:], names[0]]
+            names = _rotated(names)
             for name in names:
-                pid = rig.pids[name[0]]
-                before = cpu(pid)
+                before = rig.cpu(name)
                 rate, written = await streams(rig, name, count, options.stream_tokens)
                 if not each:
                     continue  # its prompts were not cached
                 rates[name].append(rate)
                 if count == 8:
-                    costs[name].append((cpu(pid) - before) / written)
+                    costs[name].append((rig.cpu(name) - before) / written)
             print(f"  {count} streams, round {each} of {options.rounds}", end="\r", flush=True)
         for name, values in sorted(rates.items()):
             report.spread(f"({name}) tokens/s, {count} streams", values, "/s")
@@ -161,6 +152,8 @@ def say_all(report: Report, what: str, figures: dict[str, Figures]) -> dict[str,
         report.spread(f"({name}) {what}, beyond (a)", each.roundtrip, "ms", 1000)
     for name, each in left.items():
         report.spread(f"({name}) {what}, first token, beyond (a)", each.first, "ms", 1000)
+    for name, each in left.items():
+        report.spread(f"({name}) {what}, CPU of the server, beyond (a)", each.cpu, "ms", 1000)
     return left
 
 
@@ -231,6 +224,8 @@ async def measure_histories(report: Report, options: Any, rig: Rig, tokenizer: T
     short, long = min(lengths), max(lengths)
     what = f"roundtrip overhead of (e), {long:,} tokens against {short:,}"
     report.difference_goal(what, loops[long]["e"].roundtrip, loops[short]["e"].roundtrip, 2)
+    what = what.replace("roundtrip overhead", "CPU beyond (a)")
+    report.difference(what, loops[long]["e"].cpu, loops[short]["e"].cpu)
     if options.plot:
         named = [
             (f"{LABELS[name]}, {length // 1000}k", each)
