@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vivace.engines.token_chain import Messages
+from vivace.engines.token_text import TokenText
 
 __all__ = ["HubTemplate"]
 
@@ -40,6 +41,10 @@ class HubTemplate:
         else:
             ids = self._core.encode_batch_fast([text], add_special_tokens=special)[0].ids
         return ids
+
+    def words_after(self, prompt: Sequence[int], *, special: bool) -> TokenText | None:
+        """How the tokens of an answer to it are read; None without the tokenizer in Rust."""
+        return TokenText(self._core, prompt, special=special) if self._core is not None else None
 
     def count(self, texts: Sequence[str]) -> int:
         """How many tokens all of these are."""

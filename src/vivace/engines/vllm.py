@@ -29,6 +29,7 @@ from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, Message
 from vivace.engines.hub_template import HubTemplate
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify
+from vivace.engines.token_text import TokenText
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
 from vivace.models import Fim
@@ -245,7 +246,7 @@ class VllmEngine:
         prompt, draft = await self._written(work, forms, book)
         if not self.healthy():
             raise EngineDied(f"{self.name} died before it could begin.")
-        reading = self._reading(work, forms, len(prompt.ids))
+        reading = self._reading(work, forms, prompt.ids)
         if draft:
             self._give_draft(draft, reading)
         work.tally.input = len(prompt.ids)
@@ -349,13 +350,20 @@ class VllmEngine:
         gap = fill.suffix is not None and self._fim is not None
         return fim.render(fill, self._fim) if gap and self._fim else fill.prefix
 
-    def _reading(self, work: Work, forms: ToolForms, prompt: int) -> _Reading:
-        room = self.cards[0].context - prompt
+    def _reading(self, work: Work, forms: ToolForms, prompt: list[int]) -> _Reading:
+        room = self.cards[0].context - len(prompt)
         if room < 1:
-            raise EngineRefused(f"The prompt is {prompt} tokens long and leaves no room to answer.")
+            raise EngineRefused(
+                f"The prompt is {len(prompt)} tokens long and leaves no room to answer."
+            )
         limit = min(work.sampling.max_tokens or room, room) if work.generate else 1
-        tools = forms.declarations()
-        if tools or self._reasoning_parser:
+        reading = self._reading_for(work, forms, limit)
+        assert self._template is not None
+        reading.decode(self._template, prompt)
+        return reading
+
+    def _reading_for(self, work: Work, forms: ToolForms, limit: int) -> _Reading:
+        if forms.declarations() or self._reasoning_parser:
             return _ParsedReading(self, work, forms, limit)
         ends: list[int] = []
         if isinstance(work.prompt, Fill) and self._fim is not None:
@@ -410,9 +418,25 @@ class _Reading:
     sampling: Any
     cut = False
     """Whether text was cut off behind a stop string, so that the tokens say more than was sent."""
+    _words: TokenText | None = None
 
     def read(self, output: Any) -> Iterator[Delta]:
         raise NotImplementedError
+
+    def decode(self, template: HubTemplate, prompt: list[int]) -> None:
+        """Make text of the tokens here, unless vLLM must, to find stop strings in it."""
+        sampling = self.sampling
+        spaced = sampling.skip_special_tokens or sampling.spaces_between_special_tokens
+        if sampling.stop or not spaced:
+            return
+        self._words = template.words_after(prompt, special=not sampling.skip_special_tokens)
+        sampling.detokenize = self._words is None
+
+    def text(self, piece: Any) -> str:
+        if self._words is None:
+            return str(piece.text)
+        ended = piece.finish_reason == "stop"  # by a token, which is no part of the text
+        return self._words.read(piece.token_ids[:-1] if ended else piece.token_ids)
 
 
 def _settings(engine: VllmEngine, work: Work, limit: int) -> dict[str, Any]:
@@ -456,8 +480,8 @@ class _PlainReading(_Reading):
     def read(self, output: Any) -> Iterator[Delta]:
         piece = output.outputs[0]
         self.cut = isinstance(piece.stop_reason, str)
-        if piece.text:
-            yield TextDelta(piece.text)
+        if text := self.text(piece):
+            yield TextDelta(text)
 
 
 class _ParsedReading(_Reading):
@@ -500,7 +524,7 @@ class _ParsedReading(_Reading):
         piece = output.outputs[0]
         self.cut = isinstance(piece.stop_reason, str)
         delta = self._parser.parse_delta(
-            piece.text,
+            self.text(piece),
             list(piece.token_ids),
             self._request,
             prompt_token_ids=output.prompt_token_ids,
