@@ -208,7 +208,7 @@ class ChainBook:
             ids = self._template.encode(self._template.render(messages, tools, opens=True))
         else:
             said = outline.before[len(outline.at_hand) :].tolist()
-            ids = outline.at_hand + said + self._template.encode(self._new_part(messages))
+            ids = [*outline.at_hand, *said, *self._template.encode(self._new_part(messages))]
         return Prompt(ids, outline.key, outline.covered, outline.last, outline.before)
 
     def keep(self, response_id: str, prompt: Prompt, generated: Sequence[int], said: int) -> None:
