@@ -1,4 +1,4 @@
-"""A program's run in a terminal as an SVG that moves as it did.
+"""A program's run in a terminal as an SVG: what it left there, or a film that moves as it did.
 
 A program that draws the whole screen each time begins with the cursor at home: what stands between
 two such beginnings is a scene. Of a program that writes line after line, every piece is one.
@@ -11,7 +11,7 @@ itself: not all that show SVG keep the space between them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -81,6 +81,12 @@ def growing(heard: Sequence[tuple[float, str]], columns: int) -> list[Scene]:
     return found
 
 
+def still(rows: Sequence[str], columns: int, caption: str) -> str:
+    """One screen, in which nothing moves."""
+    pieces = (_text(piece) for piece in _pieces(Scene(0.0, rows)))
+    return _document(pieces, len(rows), columns, caption)
+
+
 def film(played: Sequence[Scene], columns: int, caption: str) -> str:
     """Each piece of text is there from the scene that brings it to the one that takes it away."""
     # Rounded first, so that what ends and what begins meet.
@@ -88,12 +94,14 @@ def film(played: Sequence[Scene], columns: int, caption: str) -> str:
     shown = [Scene(0.0, played[-1].rows)]
     shown += [Scene(round(_STILL + scene.when - begun, 2), scene.rows) for scene in played]
     height = max(len(scene.rows) for scene in shown)
-    elements = [
-        _element(piece, first, last) for piece, first, last in _runs(shown) if piece.text.strip()
-    ]
+    pieces = (_moving(piece, first, last) for piece, first, last in _runs(shown))
+    return _document(pieces, height, columns, caption)
+
+
+def _document(pieces: Iterable[str], height: int, columns: int, caption: str) -> str:
     width, total = 2 * MARGIN + columns * ADVANCE, 60 + (height + 1) * LEADING
     below = f'<text x="{MARGIN}" y="{total - 14}" class="dim">{escape(caption)}</text>'
-    body = "\n".join(elements)
+    body = "\n".join(pieces)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {total}">
 <style>
   text {{ font: 12px Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #d4d4d8 }}
@@ -145,14 +153,17 @@ def _style(style: Style | None) -> str:
     return 'class="bold"' if style.bold else 'class="dim"' if style.dim else ""
 
 
-def _element(piece: _Piece, first: float, last: float | None) -> str:
+def _moving(piece: _Piece, first: float, last: float | None) -> str:
     if last is None:
         moves = f'class="from" style="animation-delay:{first:.2f}s"'
     else:
         times = f"animation-delay:{first:.2f}s;animation-duration:{last - first:.2f}s"
         moves = f'class="while" style="{times}"'
+    return f"<g {moves}>{_text(piece)}</g>"
+
+
+def _text(piece: _Piece) -> str:
     x, y = MARGIN + piece.column * ADVANCE, 48 + piece.row * LEADING
     # As wide as its cells, whatever font is found.
     size = f'textLength="{len(piece.text) * ADVANCE:.1f}"'
-    text = f'<text x="{x:.1f}" y="{y}" {size} {piece.style}>{escape(piece.text)}</text>'
-    return f"<g {moves}>{text}</g>"
+    return f'<text x="{x:.1f}" y="{y}" {size} {piece.style}>{escape(piece.text)}</text>'

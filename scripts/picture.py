@@ -23,9 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pexpect
-from film import Scene, film, growing, scenes
-from rich.console import Console
-from rich.text import Text
+from film import Scene, film, growing, scenes, still
 
 from vivace.cli.machine import inspect
 from vivace.cli.places import state_root
@@ -38,6 +36,7 @@ URL = "http://127.0.0.1:8765/v1"
 QUESTION = "Write a Python function that reverses the words of a sentence. Only the code."
 REDIRECTED = "Write a Python class for a bank account with ten methods."
 STEER = "Stop. Two methods are enough, deposit and withdraw."
+WIDE, COLUMNS = 104, 84
 
 
 @contextlib.contextmanager
@@ -66,12 +65,10 @@ def server() -> Iterator[list[str]]:
 
 
 def first_run() -> None:
-    console = Console(record=True, width=100, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
-    show(console, f"vivace up --model {MODEL}")
+    rows = typed(f"vivace up --model {MODEL}")
     with server() as lines:
-        for line in lines:
-            console.print(Text(line))
-        show(console, f'vivace ask "{QUESTION}"')
+        rows += wrapped("\n".join(lines))
+        rows += ["", *typed(f'vivace ask "{QUESTION}"')]
         answer = subprocess.run(
             [VIVACE, "ask", "--max-tokens", "220", QUESTION],
             capture_output=True,
@@ -79,19 +76,33 @@ def first_run() -> None:
             stdin=subprocess.DEVNULL,
             timeout=120,
         )
-    console.print(Text(answer.stdout.rstrip()))
-    console.print(Text(answer.stderr.rstrip(), style="dim"))
-    console.save_svg(str(PICTURES / "first-run.svg"), title="vivace")
+    rows += wrapped(answer.stdout.rstrip())
+    rows += [f"\x1b[2m{answer.stderr.rstrip()}\x1b[0m"]
+    save("first-run", still(rows, WIDE, real_run("llama.cpp")))
 
 
-def show(console: Console, command: str) -> None:
-    console.print()
-    console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
+def typed(command: str) -> list[str]:
+    return [f"\x1b[32m$\x1b[0m \x1b[1m{command}\x1b[0m"]
+
+
+def wrapped(text: str) -> list[str]:
+    """As a terminal does it."""
+    return [
+        line[start : start + WIDE]
+        for line in text.split("\n")
+        for start in range(0, max(1, len(line)), WIDE)
+    ]
+
+
+def real_run(engine: str) -> str:
+    return f"A real run with {engine} on {inspect().describe()}."
+
+
+def save(name: str, picture: str) -> None:
+    (PICTURES / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
 # -- a redirect -----------------------------------------------------------------------------------
-
-COLUMNS = 84
 
 
 def redirect() -> None:
@@ -102,8 +113,7 @@ def redirect() -> None:
             heard = talk()
     command = f'$ vivace ask "{REDIRECTED}"\n'
     shown = growing([(heard[0][0] - 1, command), *heard], COLUMNS)
-    caption = f"A real run with llama.cpp on {inspect().describe()}."
-    (PICTURES / "redirect.svg").write_text(film(shown, COLUMNS, caption), encoding="utf-8")
+    save("redirect", film(shown, COLUMNS, real_run("llama.cpp")))
 
 
 def was_redirected() -> bool:
@@ -173,17 +183,16 @@ _TAKEN_BACK = re.compile(r"\x1b\[(\d+)A\x1b\[J")
 
 
 def edit() -> None:
-    console = Console(record=True, width=100, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
+    rows = typed(f'vivace edit settings.py "{EDIT}"')
     with tempfile.TemporaryDirectory() as folder, server():
         Path(folder, "settings.py").write_text(EDITED)
         environment = os.environ | {"XDG_STATE_HOME": f"{folder}/state", "TERM": "xterm-256color"}
-        show(console, f'vivace edit settings.py "{EDIT}"')
         terminal = pexpect.spawn(
             VIVACE,
             ["edit", "settings.py", EDIT],
             encoding="utf-8",
             timeout=120,
-            dimensions=(50, 100),
+            dimensions=(50, WIDE),
             cwd=folder,
             env=environment,
         )
@@ -191,9 +200,8 @@ def edit() -> None:
         heard = f"{terminal.before}{terminal.after}"
         terminal.send("y\r")
         terminal.expect(pexpect.EOF)
-        for line in remaining(f"{heard}{terminal.before}"):
-            console.print(Text.from_ansi(line))
-        show(console, "vivace undo")
+        rows += remaining(f"{heard}{terminal.before}")
+        rows += ["", *typed("vivace undo")]
         undone = subprocess.run(
             [VIVACE, "undo"],
             capture_output=True,
@@ -202,8 +210,8 @@ def edit() -> None:
             env=environment,
             timeout=60,
         )
-    console.print(Text((undone.stderr + undone.stdout).rstrip()))
-    console.save_svg(str(PICTURES / "edit.svg"), title="vivace edit")
+    rows += wrapped((undone.stderr + undone.stdout).rstrip())
+    save("edit", still(rows, WIDE, real_run("llama.cpp")))
 
 
 def remaining(heard: str) -> list[str]:
@@ -236,11 +244,8 @@ def demo() -> None:
 
     with serving("vllm", MODEL) as endpoint:
         heard = watch_demo(f"{endpoint.url}/v1")
-    caption = (
-        f"A real run with vLLM on {inspect().describe()}. "
-        f"After the edit, shown {DEMO_LAPSE} times as fast."
-    )
-    (PICTURES / "demo.svg").write_text(demo_film(heard, caption), encoding="utf-8")
+    caption = f"{real_run('vLLM')} After the edit, shown {DEMO_LAPSE} times as fast."
+    save("demo", demo_film(heard, caption))
 
 
 def watch_demo(url: str) -> list[tuple[float, str]]:
@@ -263,7 +268,7 @@ def watch_demo(url: str) -> list[tuple[float, str]]:
 
 
 def demo_film(heard: list[tuple[float, str]], caption: str) -> str:
-    """The screens one after the other, then the summary."""
+    """The screens one after the other, then the summary below the last of them."""
     drawn, rest = scenes(heard)
     first = drawn[0].when
     done = next((each.when for each in drawn if any("applied" in row for row in each.rows)), None)
@@ -274,9 +279,9 @@ def demo_film(heard: list[tuple[float, str]], caption: str) -> str:
             at = done + 2 - first + (scene.when - done - 2) / DEMO_LAPSE
         if not shown or at - shown[-1].when >= DEMO_FRAME:
             shown.append(Scene(at, scene.rows))
-    command = "\x1b[1m$ vivace demo\x1b[0m"
-    summary = [command, "", *rest.strip("\n").split("\n")]
-    return film([*shown, Scene(shown[-1].when + 3, summary)], DEMO_COLUMNS, caption)
+    summary = rest.strip("\n").split("\n")
+    last = [*shown[-1].rows[: DEMO_ROWS - 1], "", *summary]  # all but its line of keys
+    return film([*shown, Scene(shown[-1].when + 3, last)], DEMO_COLUMNS, caption)
 
 
 def main() -> None:
