@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import get_args
 
 from bench.edit_sets.errors import BadDiff, BadSet, NoPackage, NoTool
-from bench.edit_sets.judge import judge
+from bench.edit_sets.judge import judge, sees
 from bench.edit_sets.languages import LANGUAGES
 from bench.edit_sets.packages import Form, bring, discover, unpacked
 from bench.edit_sets.reader import EditSet, read, read_all
 from bench.edit_sets.running import tool
-from bench.edit_sets.schema import Task
+from bench.edit_sets.schema import Subject, Task
 from bench.edit_sets.seal import open_sealed, seal
 from bench.edit_sets.shares import shares
 from bench.edit_sets.validate import validate
@@ -73,13 +73,27 @@ def _missing_tools(sets: Sequence[EditSet]) -> dict[str, str]:
 
 
 def _judge(args: argparse.Namespace) -> int:
-    edits = read(args.file)
-    tasks = [task for task in edits.tasks if task.id == args.task]
-    if not tasks:
-        raise BadSet(f"{args.file}: has no task {args.task}")
-    verdict = judge(edits.package, tasks[0], args.edited.read_bytes().decode())
+    package, task = _one(args)
+    verdict = judge(package, task, args.edited.read_bytes().decode())
     print(f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome)
     return 0 if verdict.outcome == "right" else 1
+
+
+def _visible(args: argparse.Namespace) -> int:
+    package, task = _one(args)
+    if task.visible is None:
+        raise BadSet(f"{args.file}: task {task.id}: has no visible check")
+    said = sees(package, task, args.edited.read_bytes().decode())
+    print(said or "passed")
+    return 1 if said else 0
+
+
+def _one(args: argparse.Namespace) -> tuple[Subject, Task]:
+    edits = read(args.file)
+    for task in edits.tasks:
+        if task.id == args.task:
+            return edits.package, task
+    raise BadSet(f"{args.file}: has no task {args.task}")
 
 
 def _bring(args: argparse.Namespace) -> int:
@@ -136,11 +150,15 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--task", help="only tasks whose id contains this")
     one.set_defaults(command=_validate)
 
-    one = commands.add_parser("judge", help="the verdict over an edited file")
-    one.add_argument("file", type=Path, metavar="FILE")
-    one.add_argument("task", metavar="TASK")
-    one.add_argument("edited", type=Path, metavar="EDITED")
-    one.set_defaults(command=_judge)
+    for name, command, told in (
+        ("judge", _judge, "the verdict over an edited file"),
+        ("visible", _visible, "only the check that a person would hand over"),
+    ):
+        one = commands.add_parser(name, help=told)
+        one.add_argument("file", type=Path, metavar="FILE")
+        one.add_argument("task", metavar="TASK")
+        one.add_argument("edited", type=Path, metavar="EDITED")
+        one.set_defaults(command=command)
 
     one = commands.add_parser("seal", help="pack a folder of tasks; prints the SHA-256")
     one.add_argument("folder", type=Path, metavar="FOLDER")

@@ -186,7 +186,9 @@ def _run(command: list[str], folder: Path) -> str:
         return f"{command[0]} is not installed."
     except subprocess.TimeoutExpired:
         return f"{command[0]} did not end within {_MINUTES} minutes."
-    return (ran.stderr or ran.stdout).strip()[-500:] if ran.returncode else ""
+    said = (ran.stderr or ran.stdout).strip().splitlines() if ran.returncode else []
+    errors = [line for line in said if line.startswith(("E:", "ERROR", "npm error"))]
+    return "\n".join(errors or said)[-500:]
 
 
 def _unpack(archive: Path, folder: Path) -> None:

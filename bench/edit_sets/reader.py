@@ -148,7 +148,7 @@ def _stop_faults(task: Task) -> Iterator[str]:
         yield f'kinds: {", ".join(places)}: only with expect = "edit"'
     if not task.why:
         yield 'why: with expect = "stop", one sentence: why nobody could know, or what is missing'
-    if task.reference is not None or task.check is not None or task.visible is not None:
+    if any((task.reference, task.also_right, task.check, task.visible)):
         yield 'reference, check, visible: not with expect = "stop": right is the untouched file'
     if any(wrong.tag != "damage" for wrong in task.wrong):
         yield 'wrong: with expect = "stop" every edit is damage'

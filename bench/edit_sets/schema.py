@@ -125,6 +125,7 @@ class Task(Strict, frozen=True):
     cursor: tuple[int, int] | None = None
     why: str | None = None
     reference: str | None = None
+    also_right: tuple[str, ...] = ()
     wrong: tuple[Wrong, ...] = ()
     check: Check | None = None
     visible: str | None = None

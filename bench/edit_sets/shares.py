@@ -32,10 +32,11 @@ _SHARES: tuple[tuple[str, str, Callable[[Task], bool]], ...] = (
 
 
 def shares(tasks: Sequence[Task]) -> list[str]:
+    edits = [task for task in tasks if task.expect == "edit"]
     lines = []
     for name, wanted, holds in _SHARES:
-        count = sum(map(holds, tasks))
-        lines.append(
-            f"  {name:<20}{count:>4} of {len(tasks)} = {count / len(tasks):>4.0%}  ({wanted})"
-        )
+        base = edits if wanted.endswith("of edits") else tasks
+        count, whole = sum(map(holds, base)), len(base)
+        share = count / whole if whole else 0
+        lines.append(f"  {name:<20}{count:>4} of {whole} = {share:>4.0%}  ({wanted})")
     return lines

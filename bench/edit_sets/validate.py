@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
 from bench.edit_sets.diffs import apply
@@ -62,16 +62,19 @@ def _edit_faults(package: Subject, task: Task, text: str) -> Iterator[str]:
     assert task.reference is not None
     try:
         edited = apply(task.reference, text)
+        others = [apply(diff, text) for diff in task.also_right]
     except BadDiff as error:
-        yield f"reference: {error}"
+        yield f"reference, also_right: {error}"
         return
     yield from _untouched_faults(package, task, text)
-    verdict = judge(package, task, edited)
-    if verdict.outcome != "right":
-        yield f"reference: is judged {verdict.outcome}: {verdict.why}"
-    if task.visible is not None and (seen := sees(package, task, edited)):
-        yield f"visible: fails with the reference: {seen}"
-    yield from _wrong_faults(package, task, text, edited)
+    names = ["reference", *(f"also_right {number}" for number in range(1, len(others) + 1))]
+    for name, right in zip(names, [edited, *others], strict=True):
+        verdict = judge(package, task, right)
+        if verdict.outcome != "right":
+            yield f"{name}: is judged {verdict.outcome}: {verdict.why}"
+        if task.visible is not None and (seen := sees(package, task, right)):
+            yield f"visible: fails with {name}: {seen}"
+    yield from _wrong_faults(package, task, text, {edited, *others})
 
 
 def _untouched_faults(package: Subject, task: Task, text: str) -> Iterator[str]:
@@ -85,16 +88,16 @@ def _untouched_faults(package: Subject, task: Task, text: str) -> Iterator[str]:
 
 
 def _wrong_faults(
-    package: Subject, task: Task, text: str, reference: str | None = None
+    package: Subject, task: Task, text: str, right: Set[str] = frozenset()
 ) -> Iterator[str]:
-    seen: set[str] = set()
+    seen = set(right)
     for number, wrong in enumerate(task.wrong, 1):
         try:
             edited = apply(wrong.diff, text)
         except BadDiff as error:
             yield f"wrong {number}: {error}"
             continue
-        if edited == reference or edited in seen:
+        if edited in seen:
             yield f"wrong {number}: is the same edit as another"
         seen.add(edited)
         verdict = judge(package, task, edited)

@@ -12,6 +12,7 @@ from bench.edit_sets.errors import NoPackage
 from bench.edit_sets.judge import judge
 from bench.edit_sets.packages import bring
 from bench.edit_sets.reader import read
+from bench.edit_sets.running import tool
 from bench.edit_sets.workspace import original
 
 from tests.bench.edit_sets import made_up
@@ -70,8 +71,8 @@ def test_a_good_set_in_c_passes(archives: Path, tmp_path: Path, say: Say) -> Non
         ('tag = "wrong"', 'tag = "damage"', "wrong 1: tagged damage, judged wrong: not done"),
         ("    Basket().add(-0.5)", "    raise ValueError", "passes with the untouched file"),
         ("basket.total() == 2", "basket.total() == 3", "check.kept: fails with the untouched"),
-        ("Basket().add(3)", "Basket().add(-3)", "visible: fails with the reference"),
-        (" def add(self, price):", " def add(self):", "reference: hunk 1 fits nowhere"),
+        ("Basket().add(3)", "Basket().add(-3)", "visible: fails with reference"),
+        (" def add(self, price):", " def add(self):", "hunk 1 fits nowhere"),
         ("price < -1:", "price < 0:", "wrong 1: is the same edit as another"),
     ],
 )
@@ -80,6 +81,40 @@ def test_a_task_that_cannot_tell_right_from_wrong_fails(
 ) -> None:
     assert main(["validate", str(change(python, old, new))]) == 1
     assert told in say()
+
+
+def test_other_right_answers_must_pass_too(python: Path, say: Say) -> None:
+    other = "@@\\n     def add(self, price):\\n+        {}\\n         self.prices.append(price)\\n"
+    refuses = other.format("if not price >= 0: raise ValueError(price)")
+    nothing = other.format("# only what is not negative")
+    change(python, "reference =", f'also_right = ["{refuses}"]\nreference =')
+    assert main(["validate", str(python)]) == 0, say()
+    change(python, f'["{refuses}"]', f'["{refuses}", "{nothing}"]')
+    assert main(["validate", str(python)]) == 1
+    assert "also_right 2: is judged wrong" in say()
+
+
+def test_a_missing_compiler_is_named_with_what_to_install(
+    archives: Path, tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "box.toml"
+    path.write_text(made_up.source(archives), "utf-8")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    tool.cache_clear()
+    assert main(["validate", str(path)]) == 1
+    assert "apt-get install gcc" in say()
+
+
+def test_the_check_that_a_person_would_hand_over_can_be_run_alone(
+    python: Path, tmp_path: Path, say: Say
+) -> None:
+    edited = tmp_path / "edited.py"
+    edited.write_text(made_up.SHOP, "utf-8")
+    visible = ["visible", str(python), "shop-no-negative", str(edited)]
+    assert main(visible) == 0
+    edited.write_text(made_up.SHOP.replace("append", "upend"), "utf-8")
+    assert main(visible) == 1
+    assert "AttributeError" in say()
 
 
 def test_a_file_that_the_archive_lacks_is_named(python: Path, say: Say) -> None:
