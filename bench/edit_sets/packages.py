@@ -17,6 +17,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -55,7 +56,7 @@ def unpacked(package: Package) -> Path:
             target = Path(part) / "whole"
             target.mkdir()
             _unpack(archive, target)
-            if not folder.is_dir():
+            with suppress(OSError):  # somebody else was first
                 target.rename(folder)
     return folder
 
