@@ -2,7 +2,8 @@
 
 Reads one JSON request a line, ``{"turns": [{"conversation", "text"}, …], "max_tokens": …}``, does
 the turns at once and answers one line of figures. Rendering and tokenising happen before its clock
-starts: what is measured is ``generate`` with token ids. Runs in an environment that has vLLM.
+starts, text is made after it: what is measured is ``generate`` from token ids to token ids. Runs in
+an environment that has vLLM.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class Bare:
         wall, used = time.perf_counter() - started, time.process_time() - used
         while (now := _engine_times())["inference_count"] < before["inference_count"] + len(turns):
             await asyncio.sleep(0.002)
-        for turn, (_, _, text) in zip(turns, answers, strict=True):
+        for turn, (_, ids) in zip(turns, answers, strict=True):
+            text = self._engine.renderer.tokenizer.decode(ids, skip_special_tokens=True)
             said = {"role": "assistant", "content": text}
             self._conversations[turn["conversation"]].append(said)
         return {
             "first": answers[0][0],
             "wall": wall,
-            "tokens": sum(tokens for _, tokens, _ in answers),
+            "tokens": sum(len(ids) for _, ids in answers),
             "engine": {name: now[name] - before[name] for name in now} | {"cpu": used},
         }
 
@@ -57,22 +59,24 @@ class Bare:
         ids: list[int] = tokenizer.encode(text)
         return ids
 
-    async def _one(self, ids: list[int], max_tokens: int) -> tuple[float, int, str]:
+    async def _one(self, prompt: list[int], max_tokens: int) -> tuple[float, list[int]]:
         from vllm.inputs import TokensPrompt
         from vllm.sampling_params import RequestOutputKind, SamplingParams
 
         self._number += 1
         sampling = SamplingParams(
-            temperature=0, max_tokens=max_tokens, output_kind=RequestOutputKind.DELTA
+            temperature=0,
+            max_tokens=max_tokens,
+            detokenize=False,
+            output_kind=RequestOutputKind.DELTA,
         )
         started = time.perf_counter()
-        first, tokens, text = 0.0, 0, ""
-        prompt = TokensPrompt(prompt_token_ids=ids)
-        async for output in self._engine.generate(prompt, sampling, f"r{self._number}"):
+        first, ids = 0.0, []
+        asked = TokensPrompt(prompt_token_ids=prompt)
+        async for output in self._engine.generate(asked, sampling, f"r{self._number}"):
             first = first or time.perf_counter() - started
-            tokens += len(output.outputs[0].token_ids)
-            text += output.outputs[0].text
-        return first, tokens, text
+            ids += output.outputs[0].token_ids
+        return first, ids
 
 
 def _engine_times() -> dict[str, float]:

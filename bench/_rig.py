@@ -70,6 +70,18 @@ def share_out(pid: int) -> None:
                 os.sched_setaffinity(int(task.name), cores)
 
 
+@contextlib.contextmanager
+def sharing(*servers: subprocess.Popen[str]) -> Iterator[None]:
+    """Meanwhile these and we ourselves keep to our cores."""
+    for server in servers:
+        share_out(server.pid)
+    os.sched_setaffinity(0, OTHER_CORES)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, FIRST_CORE | OTHER_CORES)
+
+
 # -- (a) ------------------------------------------------------------------------------------------
 
 
@@ -211,7 +223,5 @@ def serving(options: Any, model: Path, folder: Path, **more: Any) -> Iterator[Ri
             proxy = serve_litellm(options.litellm, ports["litellm"], ports["vllm"], folder)
             processes["litellm"] = stack.enter_context(proxy)
         print("  all servers are ready", flush=True)
-        for process in processes.values():
-            share_out(process.pid)
-        os.sched_setaffinity(0, OTHER_CORES)
-        yield Rig(ports, processes)
+        with sharing(*processes.values()):
+            yield Rig(ports, processes)

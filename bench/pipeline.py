@@ -1,9 +1,10 @@
 """The whole pipeline beside its peers, on the same real engine settings, turn by turn in one run.
 
-(a) bare AsyncLLM; (b1) vllm serve, HTTP and SSE, the whole history every turn; (b2) the same with
-previous_response_id; (c) LiteLLM before it; (d) Vivace over HTTP and SSE; (e) Vivace over WebSocket
-with incremental input. Every server has a vLLM of its own with equal settings; the ways take turns,
-so that each turn of one has a neighbour of the other under the same load.
+(a) bare AsyncLLM, from token ids to token ids; (b1) vllm serve, HTTP and SSE, the whole history
+every turn; (b2) the same with previous_response_id; (c) LiteLLM before it; (d) Vivace over HTTP and
+SSE; (e) Vivace over WebSocket with incremental input. Every server has a vLLM of its own with equal
+settings; the ways take turns, so that each turn of one has a neighbour of the other under the same
+load.
 
 The engine computes on one core and everything else, the client too, has the other: as on a machine
 whose GPU leaves the processor to the servers.
@@ -13,6 +14,9 @@ that its noise, which is much larger here, is not in it: vLLM's figures for that
 (request_queue_time + request_inference_time; prefill for the first token), and then what the bare
 AsyncLLM of (a) still needed in the same turn: handing the request to its core process and the
 tokens back, which every way but a rewrite of vLLM pays.
+
+With --model tiny the engine is a random model that costs little, whose text is forced: the loop
+begins after histories of 2,000 to 100,000 tokens, and one stream is drafted from its prediction.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from bench import _files, _tiny_model
 from bench._peers import MODEL, serve_vivace
 from bench._plot import bars
 from bench._report import Report, ratio_of
-from bench._rig import PARSED, Figures, Rig, less, serving, share_out
+from bench._rig import PARSED, Figures, Rig, less, serving, sharing
 from bench._server import free_port
 from bench._ways import OverWebSocket, OverWebSocketForetold, tool_output
 
@@ -214,7 +218,7 @@ async def measure_histories(report: Report, options: Any, rig: Rig, tokenizer: T
         for length, each in zip(lengths, figures, strict=True)
     }
     for length, loop in loops.items():
-        for peer in ("b1", "b2", "d"):
+        for peer in ("b1", "b2"):
             what = f"roundtrip overhead at {length:,} tokens, (e) against ({peer})"
             ours, theirs = loop["e"].roundtrip, loop[peer].roundtrip
             if peer == "b1" and length >= 30_000:
@@ -282,8 +286,7 @@ def run_tiny(report: Report, options: Any, real: Path, folder: Path) -> None:
     if options.rounds:
         port = free_port()
         ours = serve_vivace(options.python, model, port, folder, drafts=True, **settings)
-        with ours as process:
-            share_out(process.pid)
+        with ours as process, sharing(process):
             asyncio.run(drafted_streams(report, options, port))
 
 
