@@ -47,6 +47,17 @@ def _compared(
     return compare(statistics.median(ours), statistics.median(theirs)), found[50], found[-51]
 
 
+def ratio_of_neighbours(
+    ours: Sequence[float], theirs: Sequence[float]
+) -> tuple[float, float, float]:
+    """The median of the pairs' own ratios, likewise: the better one where a pair was measured side
+    by side on a machine whose speed changes, which then is the same for both."""
+    dice = random.Random(1)
+    pairs = [our / max(1e-9, their) for our, their in zip(ours, theirs, strict=True)]
+    drawn = sorted(statistics.median(dice.choices(pairs, k=len(pairs))) for _ in range(2000))
+    return statistics.median(pairs), drawn[50], drawn[-51]
+
+
 def machine() -> str:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")

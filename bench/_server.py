@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,13 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def served(
-    config: str, *, source: Path | None = None, **files: str
+    config: str, *, source: Path | None = None, under: Sequence[str] = (), **files: str
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """Serve this configuration (``{port}`` is filled in); ``files`` are written beside it.
 
     Yields the port and the process. Names of files have their dots as underscores. ``source`` is
-    the ``src`` of another tree to serve from.
+    the ``src`` of another tree to serve from, ``under`` a command that watches it and whose words
+    on stderr are wanted.
     """
     environment = {**os.environ, "PYTHONPATH": str(source)} if source is not None else None
     port = free_port()
@@ -37,11 +38,11 @@ def served(
             (Path(folder) / name.replace("_", ".")).write_text(text)
         path = Path(folder) / "vivace.toml"
         path.write_text(config.format(port=port))
-        command = [sys.executable, "-m", "vivace.cli", "serve", "--config", str(path)]
-        quiet = subprocess.DEVNULL
-        with subprocess.Popen(command, stderr=quiet, env=environment) as process:
+        command = [*under, sys.executable, "-m", "vivace.cli", "serve", "--config", str(path)]
+        heard = subprocess.PIPE if under else subprocess.DEVNULL
+        with subprocess.Popen(command, stderr=heard, env=environment) as process:
             try:
-                wait_until_ready(port, process)
+                wait_until_ready(port, process, seconds=600 if under else 60)
                 yield port, process
             finally:
                 process.terminate()
@@ -93,12 +94,13 @@ def served_script(
     burst: int = 1,
     context: int = 131_072,
     source: Path | None = None,
+    under: Sequence[str] = (),
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """Serve a scripted engine that always says this text so many times, at this rate, with so
     many tokens in one delta."""
     config = _SCRIPTED.format(rate=rate, burst=burst, context=context)
     script = f'[[replies]]\nthen = [{{ do = "say", text = "{text}", times = {times} }}]\n'
-    with served(config, source=source, script_toml=script) as server:
+    with served(config, source=source, under=under, script_toml=script) as server:
         yield server
 
 

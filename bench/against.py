@@ -4,6 +4,10 @@ Both serve at the same time and are asked one after the other, in an order that 
 to pair, so that each figure of one has a neighbour of the other under the same load. Each part
 measures as the benchmark of its name does; events and sockets replay a prepared answer, pipeline is
 way (e) on a real vLLM.
+
+Seconds are what counts, and on a busy machine they vary more than the trees do. ``instructions`` is
+for there: the instructions of an event in the gateway's process, counted by valgrind, are the same
+whatever else runs. They leave out what the kernel does, which is the same for both.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -25,7 +31,7 @@ import psutil
 from bench import _files, events, sockets
 from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._peers import MODEL, ROOT, serve_vivace
-from bench._report import Report, percentile, ratio_of
+from bench._report import Report, percentile, ratio_of_neighbours
 from bench._rig import EngineClock, Figures, share_out
 from bench._server import cpu, free_port, raise_file_limit, served_script
 from bench._ways import OverWebSocket, tool_output
@@ -33,7 +39,7 @@ from bench._ways import OverWebSocket, tool_output
 Pairs = dict[str, list[float]]
 """Figures of the old tree and of the new, one of each a pair."""
 
-PARTS = ("events", "sockets", "pipeline")
+PARTS = ("events", "instructions", "sockets", "pipeline")
 
 
 @contextlib.contextmanager
@@ -76,12 +82,52 @@ def measure_events(report: Report, options: Any, trees: dict[str, Path]) -> None
             deltas, _ = events.run(port, 8)
             costs[name].append((cpu(process.pid) - before) / deltas)
     compare(report, "CPU per event", costs, "µs", 1e6)
-    ratio, low, high = ratio_of(costs["new"], costs["old"])
+    ratio, low, high = ratio_of_neighbours(costs["new"], costs["old"])
     report.goal(
         "CPU per event: the whole interval at most 1.05 of the old",
         met=high <= 1.05,
         measured=f"{ratio:.3f} (95% interval {low:.3f} to {high:.3f}, {options.pairs} pairs)",
     )
+
+
+def measure_instructions(report: Report, options: Any, trees: dict[str, Path]) -> None:
+    """Two runs of a tree that differ in the length of their answers, so that their starts do not
+    count."""
+    if shutil.which("valgrind") is None:
+        report.say("instructions", "not counted: valgrind is not installed")
+        return
+    short, long, streams = 100, 1_100, 4
+    counts = {
+        name: [_instructions(source, times, streams) for times in (short, long)]
+        for name, source in trees.items()
+    }
+    each = {
+        name: (after - before) / (streams * (long - short))
+        for name, (before, after) in counts.items()
+    }
+    for name, figure in each.items():
+        report.say(f"instructions per event, {name}", figure)
+    ratio = each["new"] / each["old"]
+    report.goal(
+        "instructions per event: at most 1.05 of the old",
+        met=ratio <= 1.05,
+        measured=f"{ratio:.3f}",
+    )
+
+
+def _instructions(source: Path, times: int, streams: int) -> int:
+    """All that a gateway executes from its start to its end, with so many answers between."""
+    command = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+    script = served_script(" word", times=times, rate=1e9, source=source, under=command)
+    with script as (port, process):
+        events.run(port, streams)
+        process.terminate()
+        assert process.stderr is not None
+        told = process.stderr.read().decode(errors="replace")
+    found = re.search(r"Collected : (\d+)", told)
+    if found is None:
+        raise RuntimeError(f"valgrind counted nothing: {told[-500:]}")
+    return int(found[1])
 
 
 def measure_sockets(report: Report, options: Any, trees: dict[str, Path]) -> None:
@@ -159,6 +205,7 @@ async def _loops(ports: dict[str, int], options: Any) -> dict[str, Figures]:
 
 _MEASURE: dict[str, Callable[[Report, Any, dict[str, Path]], None]] = {
     "events": measure_events,
+    "instructions": measure_instructions,
     "sockets": measure_sockets,
     "pipeline": measure_pipeline,
 }

@@ -46,7 +46,10 @@ def run(port: int, streams: int) -> tuple[int, float]:
     while ended < streams:
         for key, _ in selector.select():
             each = key.data
-            data = rest[each] + each.recv(1 << 20)
+            came = each.recv(1 << 20)
+            if not came:
+                raise RuntimeError("the server closed a stream before its end")
+            data = rest[each] + came
             deltas += data.count(_DELTA)
             if _END in data:
                 ended += 1
