@@ -25,6 +25,8 @@ __all__ = ["ARMS", "TRIES", "Read", "Try", "changed_lines", "plan_for", "room"]
 
 TRIES = 2
 
+Form = Callable[[Task], Prompt]
+
 
 @dataclass(frozen=True)
 class Read:
@@ -61,10 +63,11 @@ class Plain:
 
     known = None
 
-    def __init__(self, task: Task, form: Callable[[Task], Prompt]) -> None:
+    def __init__(self, task: Task, form: Form, items: tuple[Message, ...] = ()) -> None:
         self._task, self._form = task, form
         self._prompt = form(task)
-        self.items, self.prediction = self._prompt.items, self._prompt.prediction
+        self.items = items or self._prompt.items
+        self.prediction = self._prompt.prediction
         self._said: list[str] = []
         self._why = ""
 
@@ -87,11 +90,9 @@ class Plain:
         return Read(text)
 
     def again(self) -> Plain:
-        after = Plain(self._task, self._form)
         answered = Message(role="assistant", content="".join(self._said))
         asked = Message(role="user", content=f"{self._why} {self._prompt.again}")
-        after.items = (*self.items, answered, asked)
-        return after
+        return Plain(self._task, self._form, (*self.items, answered, asked))
 
 
 class Vivace:
