@@ -9,11 +9,13 @@ does without a model (renames) are left out.
 from __future__ import annotations
 
 import asyncio
+import random
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -21,7 +23,7 @@ from bench._edit_arms import ARMS, TRIES, plan_for, room
 from bench._edit_engine import Endpoint, serving
 from bench._report import Report, ratio_of
 from bench._socket import Client
-from bench.edit_quality import chosen, evenly
+from bench.edit_quality import chosen
 from bench.edit_tasks import Task
 from vivace.protocol.items import Item, Message
 from vivace.workspace.document import read
@@ -110,14 +112,17 @@ async def timed(arm: str, stream: Stream, task: Task, desk: Desk) -> Timing:
 
 
 async def measure(
-    port: int, tasks: Sequence[Task], arms: Sequence[str], model: str
+    port: int, tasks: Sequence[Task], arms: Sequence[str], options: Any
 ) -> dict[str, list[Timing]]:
+    until = time.perf_counter() + options.minutes * 60
     found: dict[str, list[Timing]] = {arm: [] for arm in arms}
     async with Client.at(port) as client:
-        stream = Stream(client, model)
+        stream = Stream(client, options.model)
         async for _ in stream.answer([Message(role="user", content="Hello")], "", 4):
             pass  # the first request of an engine is slow
         for number, task in enumerate(tasks):
+            if time.perf_counter() > until:
+                break
             place = number % len(arms)
             for arm in (*arms[place:], *arms[:place]):
                 with tempfile.TemporaryDirectory() as folder:
@@ -184,13 +189,14 @@ def main() -> None:
         "from Enter to the applied edit, on vLLM with drafts",
         "tree-sitter",
         model=("qwen2.5-coder-0.5b", "which model"),
-        tasks=(24, "how many tasks of edit-quality, evenly spread"),
+        minutes=(20, "no further task after so many minutes"),
         arms=(",".join(ARMS), "which ways"),
     )
     arms = [arm for arm in ARMS if arm in options.arms.split(",")]
-    tasks = evenly(needing_a_model(chosen(0, 0), options.model), options.tasks)
+    tasks = needing_a_model(chosen(0, 0), options.model)
+    random.Random(1).shuffle(tasks)  # so that those of any number of minutes are of all kinds
     with serving("vllm", options.model) as endpoint:
-        found = asyncio.run(measure(port_of(endpoint), tasks, arms, options.model))
+        found = asyncio.run(measure(port_of(endpoint), tasks, arms, options))
     tell(report, found)
     report.end()
 
