@@ -76,7 +76,7 @@ class Endpoint:
 
     url: str
     model: str
-    http: httpx2.Client = field(default_factory=lambda: httpx2.Client(timeout=600))
+    http: httpx2.Client = field(default_factory=lambda: httpx2.Client(timeout=3600))
 
     def ask(self, items: Sequence[Item], prediction: str, most: int) -> Reply:
         body = {

@@ -20,10 +20,10 @@ from typing import Any
 import msgspec
 
 from bench._edit_arms import ARMS, TRIES, plan_for, room
-from bench._edit_engine import Endpoint, serving
+from bench._edit_engine import Endpoint
 from bench._report import Report, ratio_of
 from bench._socket import Client
-from bench.edit_quality import chosen
+from bench.edit_quality import chosen, endpoint_of
 from bench.edit_tasks import Task
 from vivace.protocol.items import Item, Message
 from vivace.workspace.document import read
@@ -40,6 +40,9 @@ class Timing:
     ended: float
     applied: bool
     right: bool
+    steps: int
+    """Of the engine, each with one token of its own and what it took of the draft: what an edit
+    costs on any machine, whoever else is busy on it."""
     first_hunk: float | None = None
 
 
@@ -67,11 +70,12 @@ class Desk:
 
 @dataclass
 class Stream:
-    """One answer, delta by delta; afterwards, whether it came to its own end."""
+    """Answers, delta by delta; whether the last came to its own end, and the steps of all."""
 
     client: Client
     model: str
     complete: bool = False
+    steps: int = 0
 
     async def answer(self, items: Sequence[Item], prediction: str, most: int) -> AsyncIterator[str]:
         await self.client.send(
@@ -89,10 +93,13 @@ class Stream:
         if event["type"] in ("response.failed", "error"):
             raise RuntimeError(f"the endpoint failed: {event}")
         self.complete = event["type"] == "response.completed"
+        usage = event["response"]["usage"]
+        drafted = usage["output_tokens_details"].get("accepted_prediction_tokens", 0)
+        self.steps += usage["output_tokens"] - drafted
 
 
 async def timed(arm: str, stream: Stream, task: Task, desk: Desk) -> Timing:
-    entered = time.perf_counter()
+    entered, stream.steps = time.perf_counter(), 0
     desk.read()
     trying = ARMS[arm](task, stream.model)
     first: float | None = None
@@ -107,8 +114,8 @@ async def timed(arm: str, stream: Stream, task: Task, desk: Desk) -> Timing:
             desk.write(found.text)
             applied = time.perf_counter() - entered
             right = task.judge(desk.text).right
-            return Timing(applied, applied=True, right=right, first_hunk=first or applied)
-    return Timing(time.perf_counter() - entered, applied=False, right=False)
+            return Timing(applied, True, right, stream.steps, first or applied)
+    return Timing(time.perf_counter() - entered, False, False, stream.steps)
 
 
 async def measure(
@@ -130,7 +137,8 @@ async def measure(
                     timing = await timed(arm, stream, task, Desk(work, task))
                 found[arm].append(timing)
                 verdict = "right" if timing.right else "wrong" if timing.applied else "refused"
-                print(f"    {arm:<16}{task.id:<36}{timing.ended:>8.2f} s {verdict}", flush=True)
+                took = f"{timing.ended:>8.2f} s {timing.steps:>5} steps"
+                print(f"    {arm:<16}{task.id:<36}{took}  {verdict}", flush=True)
     return found
 
 
@@ -145,6 +153,7 @@ def tell(report: Report, found: dict[str, list[Timing]]) -> None:
             report.spread(f"{arm}: to the first hunk", hunks, "s")
             report.spread(f"{arm}: to the applied edit", applied, "s")
         report.spread(f"{arm}: to the applied edit or the refusal", ended(timings), "s")
+        report.spread(f"{arm}: steps of the engine to there", steps(timings), "steps")
     if "vivace" in found:
         for arm in (arm for arm in found if arm != "vivace"):
             compare(report, arm, found[arm], found["vivace"])
@@ -152,6 +161,7 @@ def tell(report: Report, found: dict[str, list[Timing]]) -> None:
 
 def compare(report: Report, arm: str, theirs: Sequence[Timing], ours: Sequence[Timing]) -> None:
     report.ratio(f"{arm} to vivace, applied or refused", ended(theirs), ended(ours))
+    report.ratio(f"{arm} to vivace, steps of the engine", steps(theirs), steps(ours))
     pairs = [(a, b) for a, b in zip(theirs, ours, strict=True) if a.applied and b.applied]
     both = ended([a for a, _ in pairs]), ended([b for _, b in pairs])
     if pairs:
@@ -175,6 +185,10 @@ def ended(timings: Sequence[Timing]) -> list[float]:
     return [each.ended for each in timings]
 
 
+def steps(timings: Sequence[Timing]) -> list[float]:
+    return [float(each.steps) for each in timings]
+
+
 def needing_a_model(tasks: Sequence[Task], model: str) -> list[Task]:
     return [task for task in tasks if plan_for(task, model).known is None]
 
@@ -189,13 +203,15 @@ def main() -> None:
         "from Enter to the applied edit, on vLLM with drafts",
         "tree-sitter",
         model=("qwen2.5-coder-0.5b", "which model"),
+        engine=("vllm", "vllm or llamacpp"),
+        url=("", "an endpoint that runs already, instead of one of our own"),
         minutes=(20, "no further task after so many minutes"),
         arms=(",".join(ARMS), "which ways"),
     )
     arms = [arm for arm in ARMS if arm in options.arms.split(",")]
     tasks = needing_a_model(chosen(0, 0), options.model)
     random.Random(1).shuffle(tasks)  # so that those of any number of minutes are of all kinds
-    with serving("vllm", options.model) as endpoint:
+    with endpoint_of(options) as endpoint:
         found = asyncio.run(measure(port_of(endpoint), tasks, arms, options))
     tell(report, found)
     report.end()
