@@ -82,7 +82,8 @@ def log_to_stderr(level: int, form: str) -> None:
         log.critical("thread %s ends", name, exc_info=args.exc_value)
 
     def unraisable(args: sys.UnraisableHookArgs) -> None:
-        log.error("an error that nobody could catch", exc_info=args.exc_value)
+        if not sys.is_finalizing():  # by then nothing is left to write a line with
+            log.error("an error that nobody could catch", exc_info=args.exc_value)
 
     sys.excepthook = uncaught
     threading.excepthook = in_thread
