@@ -205,7 +205,7 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("vllm", "vllm or llamacpp"),
         url=("", "an endpoint that runs already, instead of one of our own"),
-        minutes=(17, "no further task after so many minutes"),
+        minutes=(20, "no further task after so many minutes"),
         arms=(",".join(ARMS), "which ways"),
     )
     arms = [arm for arm in ARMS if arm in options.arms.split(",")]
