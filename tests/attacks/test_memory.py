@@ -70,7 +70,9 @@ def test_ended_background_responses_make_room_for_new_ones(serve: Serving) -> No
     with server.http("alice") as alice:
         paths = []
         for _ in range(15):
-            events = list(sse(alice.post(RESPONSES, json=body).text.splitlines()))
+            answer = alice.post(RESPONSES, json=body)
+            events = list(sse(answer.text.splitlines()))
+            assert events, answer.text
             assert events[-1]["type"] == "response.completed"
             paths.append(f"{RESPONSES}/{events[-1]['response']['id']}")
         assert alice.get(paths[-1], params={"stream": "true"}).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -120,6 +121,25 @@ def test_nobody_finds_or_deletes_anothers_record(log: EventLog) -> None:
         assert await log.find("resp_1", "ada") is None
 
     run(play())
+
+
+def test_a_record_that_is_gone_takes_no_memory() -> None:
+    """At once: what waits for the garbage collector counts against its key meanwhile."""
+    memory = Memory(10**9, 10**9)
+
+    async def play() -> None:
+        log = LocalEventLog(memory)
+        record = await log.open("resp_1", "ada")
+        await record.add([delta(0)])
+        await record.end()
+        assert await log.delete("resp_1", "ada")
+
+    gc.disable()
+    try:
+        run(play())
+        assert memory.used("ada") == 0
+    finally:
+        gc.enable()
 
 
 def test_an_answer_that_could_not_be_stored_is_had_from_its_record(log: EventLog) -> None:

@@ -31,8 +31,8 @@ class PackedRecord:
     Events differ in a number and a word, so all but the newest are kept in packed blocks.
     """
 
-    def __init__(self, held: Held, ended: Callable[[], None] = lambda: None) -> None:
-        """``held`` counts its memory; ``ended`` is called at its end."""
+    def __init__(self, held: Held, ended: Callable[[PackedRecord], None] = lambda _: None) -> None:
+        """``held`` counts its memory, until nobody holds this; ``ended`` is called at its end."""
         self._held = held
         self._when_ended = ended
         self._ended = False
@@ -67,7 +67,7 @@ class PackedRecord:
         self._ended = True
         self._pack()
         self._changed.set()
-        self._when_ended()
+        self._when_ended(self)
 
     def _pack(self) -> None:
         if not self._newest:
@@ -122,7 +122,7 @@ class LocalEventLog:
         held = self._memory.note(owner, "records", _EMPTY)
         place = owner, response_id
 
-        def ended() -> None:
+        def ended(record: PackedRecord) -> None:
             del self._running[place]
             self._ended.put(*place, record)
 
