@@ -17,13 +17,10 @@ from vivace.cli.editing.session import run_session
 from vivace.cli.editing.terminal import ask_line
 from vivace.cli.output import say
 from vivace.cli.places import state_root
-from vivace.client.connection import open_connection
-from vivace.client.models import served_models
-from vivace.desk.asking import Asker
-from vivace.desk.edit import Editing, Settings
+from vivace.desk.edit import Settings
+from vivace.desk.opening import Models, open_desk
 from vivace.desk.targets import Target, names_a_file, open_target, workspace_of
 from vivace.workspace.errors import WorkspaceError
-from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace
 
 __all__ = ["edit"]
@@ -42,15 +39,6 @@ class _Output:
     @property
     def applies(self) -> bool:
         return not self.diff and (self.yes or not self.json)
-
-
-@dataclass(frozen=True)
-class _Models:
-    """Which models answer."""
-
-    fast: str | None
-    deep: str | None
-    sketch: str | None
 
 
 @click.command()
@@ -149,7 +137,7 @@ def edit(
         raise click.UsageError("A file is named twice; one edit changes each file once.")
     output = _Output(yes, diff, as_json)
     settings = Settings(output.applies, check, attempts, url, key)
-    models = _Models(model, deep, _sketch(sketch))
+    models = Models(model, deep, _sketch(sketch))
     try:
         status = asyncio.run(_run(workspace, targets, names, instruction, settings, models, output))
     except KeyboardInterrupt:
@@ -164,21 +152,12 @@ async def _run(
     names: Sequence[str],
     instruction: str | None,
     settings: Settings,
-    models: _Models,
+    models: Models,
     output: _Output,
 ) -> Exit:
     asks = keyboard.available() and not (output.diff or output.json)
-    fast = models.fast or next(iter(await served_models(settings.url, settings.key)), "")
-    async with open_connection(settings.url, settings.key) as connection:
-        asker = Asker(
-            connection,
-            AtTerminal(yes=output.yes) if asks else Piped(json=output.json),
-            workspace,
-            fast,
-            models.deep,
-            models.sketch,
-        )
-        editing = Editing(asker, Journal(workspace, state_root()), settings)
+    person = AtTerminal(yes=output.yes) if asks else Piped(json=output.json)
+    async with open_desk(workspace, person, settings, models, state_root()) as editing:
         if instruction is None:
             await run_session(editing, workspace, ask_line, names[0] if names else None)
             return Exit.DONE

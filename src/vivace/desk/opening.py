@@ -1,0 +1,40 @@
+"""The desk as somebody sits down at it: one connection, one conversation, one journal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vivace.client.connection import open_connection
+from vivace.client.models import served_models
+from vivace.desk.asking import Asker
+from vivace.desk.edit import Editing, Settings
+from vivace.desk.person import Person
+from vivace.workspace.journal import Journal
+from vivace.workspace.paths import Workspace
+
+__all__ = ["Models", "open_desk"]
+
+
+@dataclass(frozen=True)
+class Models:
+    """Which models answer."""
+
+    fast: str | None = None
+    """None: the server's first."""
+    deep: str | None = None
+    sketch: str | None = None
+    """What a larger one has sketched, to be carried out."""
+
+
+@asynccontextmanager
+async def open_desk(
+    workspace: Workspace, person: Person, settings: Settings, models: Models, state: Path
+) -> AsyncIterator[Editing]:
+    """``state`` is where journals are kept."""
+    fast = models.fast or next(iter(await served_models(settings.url, settings.key)), "")
+    async with open_connection(settings.url, settings.key) as connection:
+        asker = Asker(connection, person, workspace, fast, models.deep, models.sketch)
+        yield Editing(asker, Journal(workspace, state), settings)
