@@ -1,4 +1,4 @@
-"""The ways to an edit that benchmarks compare: three plain prompts, and Vivace's.
+"""The ways to an edit, try by try: three plain prompts, and Vivace's.
 
 All have the same: one model, the old text as the draft, and another try that is told what was wrong
 with the first. A plain answer is refused where it cannot be applied, changes nothing, was cut off,
@@ -7,21 +7,20 @@ or leaves a file that does not parse; what else is checked is Vivace's own.
 
 from __future__ import annotations
 
-import difflib
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from bench import _plain_edits
 from bench._plain_edits import Prompt, Unfit
-from bench.edit_tasks import Task
-from bench.edit_tasks.source import Source
-from bench.edit_tasks.task import broken
+from bench.edit_runs.tasks import Task
+from bench.edit_sets.syntax import Source
 from vivace.edits import attempt
 from vivace.edits.context import Context
 from vivace.protocol.items import Message
 
-__all__ = ["ARMS", "TRIES", "Read", "Try", "changed_lines", "plan_for", "room"]
+__all__ = ["ARMS", "PLAIN", "TRIES", "Plain", "Read", "Try", "plan_for", "room"]
 
 TRIES = 2
 
@@ -34,6 +33,8 @@ class Read:
 
     text: str | None
     why: str = ""
+    code: str = ""
+    """The same in a word."""
 
 
 class Try(Protocol):
@@ -68,6 +69,7 @@ class Plain:
         self._prompt = form(task)
         self.items = items or self._prompt.items
         self.prediction = self._prompt.prediction
+        self.region = self._prompt.region
         self._said: list[str] = []
         self._why = ""
 
@@ -78,15 +80,16 @@ class Plain:
     def finish(self, *, complete: bool) -> Read:
         try:
             if not complete:
-                raise Unfit("Your answer was too long and was cut off.")
+                raise Unfit("Your answer was too long and was cut off.", "cut_off")
             text = self._prompt.apply("".join(self._said))
             if text == self._task.text:
-                raise Unfit("You changed nothing. Make the change that was asked for.")
-            if fault := broken(Source(self._task.language, text)):
-                raise Unfit(f"The file with your change {fault}.")
+                change = "You changed nothing. Make the change that was asked for."
+                raise Unfit(change, "unchanged")
+            if fault := broken(self._task, text):
+                raise Unfit(f"The file with your change {fault}.", "syntax")
         except Unfit as unfit:
             self._why = str(unfit)
-            return Read(None, self._why)
+            return Read(None, self._why, unfit.code)
         return Read(text)
 
     def again(self) -> Plain:
@@ -117,18 +120,24 @@ class Vivace:
         return Vivace(attempt.retry(self._plan, self._outcome))
 
 
+def _without_model(form: Callable[[Task], Plain]) -> Callable[[Task, str], Try]:
+    return lambda task, _: form(task)
+
+
+PLAIN: dict[str, Callable[[Task], Plain]] = {
+    "rewrite": lambda task: Plain(task, _plain_edits.rewrite),
+    "search_replace": lambda task: Plain(task, _plain_edits.search_replace),
+    "region": lambda task: Plain(task, _plain_edits.region),
+}
 ARMS: dict[str, Callable[[Task, str], Try]] = {
-    "rewrite": lambda task, _: Plain(task, _plain_edits.rewrite),
-    "search/replace": lambda task, _: Plain(task, _plain_edits.search_replace),
-    "region": lambda task, _: Plain(task, _plain_edits.region),
+    **{name: _without_model(form) for name, form in PLAIN.items()},
     "vivace": lambda task, model: Vivace(plan_for(task, model)),
 }
 """The first try of each, by the task and the model."""
 
 
 def plan_for(task: Task, model: str) -> attempt.EditPlan:
-    selection = None if task.selection is None else (task.selection[0] - 1, task.selection[1])
-    asked = attempt.Task(task.path, task.text, task.instruction, selection)
+    asked = attempt.Task(task.path, task.text, task.instruction, _plain_edits.selected(task))
     return attempt.plan(asked, Context(), model)
 
 
@@ -137,11 +146,13 @@ def room(text: str) -> int:
     return 512 + len(text) // 2
 
 
-def changed_lines(before: str, after: str) -> int:
-    """Lines that went and lines that came."""
-    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
-    return sum(
-        last - first + end - start
-        for kind, first, last, start, end in matcher.get_opcodes()
-        if kind != "equal"
-    )
+def broken(task: Task, text: str) -> str | None:
+    """Why the file does not parse, though it did before, or None."""
+    if task.language == "python":
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError) as error:
+            return f"does not parse: {error}"
+        return None
+    worse = Source(task.language, text).errors and not Source(task.language, task.text).errors
+    return "does not parse" if worse else None

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,7 @@ from bench._peers import running
 from bench._server import free_port, served
 from vivace.protocol.items import Item
 
-__all__ = ["Answers", "Endpoint", "Reply", "serving"]
+__all__ = ["Endpoint", "Reply", "TooLong", "serving"]
 
 _HEAD = """
 version = 1
@@ -37,7 +34,7 @@ name = "llama.cpp"
 kind = "llamacpp"
 model = "{model}"
 path = "{path}"
-context = 8192
+context = {context}
 slots = 1
 """
 
@@ -47,7 +44,7 @@ name = "vllm"
 kind = "vllm"
 model = "{model}"
 path = "{path}"
-context = 8192
+context = {context}
 {drafts}
 [engines.arguments]
 dtype = "bfloat16"
@@ -60,6 +57,10 @@ VLLM_CPU_KVCACHE_SPACE = "2"
 VLLM_CPU_OMP_THREADS_BIND = "0-1"
 VLLM_LOGGING_LEVEL = "WARNING"
 """
+
+
+class TooLong(Exception):
+    """The model does not take so much; the message is the endpoint's."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ class Endpoint:
         started = time.perf_counter()
         answer = self.http.post(f"{self.url}/v1/responses", json=body)
         seconds = time.perf_counter() - started
+        if answer.status_code == 400 and "context_length_exceeded" in answer.text:
+            raise TooLong(answer.json()["error"]["message"])
         if answer.status_code != 200:
             raise RuntimeError(f"the endpoint answered {answer.status_code}: {answer.text[:300]}")
         response: dict[str, Any] = answer.json()
@@ -105,39 +108,14 @@ class Endpoint:
         return Reply(text, seconds, tokens, response["status"] == "completed")
 
 
-class Answers:
-    """An endpoint's answers, kept in a file: a run that was cut off goes on from what stands there.
-
-    A request is known by all that it says, so that answers to other prompts are never taken for it.
-    """
-
-    def __init__(self, endpoint: Endpoint, path: Path | None) -> None:
-        self.model = endpoint.model
-        self._endpoint, self._path = endpoint, path
-        self._one_writes = threading.Lock()
-        self._known: dict[str, Reply] = {}
-        if path is not None and path.exists():
-            for line in path.read_text("utf-8").splitlines():
-                entry = json.loads(line)
-                self._known[entry["key"]] = Reply(**entry["reply"])
-
-    def ask(self, items: Sequence[Item], prediction: str, most: int) -> Reply:
-        asked = msgspec.json.encode([self.model, list(items), prediction, most])
-        key = hashlib.sha256(asked).hexdigest()
-        if key not in self._known:
-            self._known[key] = self._endpoint.ask(items, prediction, most)
-            if self._path is not None:
-                line = json.dumps({"key": key, "reply": asdict(self._known[key])})
-                with self._one_writes, self._path.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
-        return self._known[key]
-
-
 @contextlib.contextmanager
-def serving(engine: str, model: str, *, drafts: bool = True) -> Iterator[Endpoint]:
+def serving(
+    engine: str, model: str, *, drafts: bool = True, context: int = 8192
+) -> Iterator[Endpoint]:
     """A gateway of its own with this engine (``vllm`` or ``llamacpp``) and model."""
     if engine == "llamacpp":
-        config = _HEAD + _LLAMACPP.format(model=model, path=_files.model(model))
+        found = _files.model(model)
+        config = _HEAD + _LLAMACPP.format(model=model, path=found, context=context)
         with served(config) as (port, _):
             yield Endpoint(f"http://127.0.0.1:{port}", model)
         return
@@ -146,8 +124,9 @@ def serving(engine: str, model: str, *, drafts: bool = True) -> Iterator[Endpoin
         path = Path(folder) / "vivace.toml"
         found = _files.vllm_model(model)
         line = 'speculation = "edits"' if drafts else ""
-        text = _HEAD.format(port=port) + _VLLM.format(model=model, path=found, drafts=line)
-        path.write_text(text)
+        config = _HEAD.format(port=port)
+        config += _VLLM.format(model=model, path=found, drafts=line, context=context)
+        path.write_text(config)
         command = [str(_files.vllm_python()), "-m", "vivace.cli", "serve", "-c", str(path)]
         with running(command, port, "/readyz"):
             yield Endpoint(f"http://127.0.0.1:{port}", model)

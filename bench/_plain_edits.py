@@ -11,17 +11,16 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bench.edit_tasks import Task
-from vivace.edits.region import choose
+from bench.edit_runs.tasks import Task
+from vivace.edits.region import Selection, choose
 from vivace.edits.rewrite import Rewrite
 from vivace.protocol.items import Message
 from vivace.syntax.lines import dedented, lines_of, margin_of
 from vivace.syntax.source import Source
 
-__all__ = ["Prompt", "Unfit", "region", "replaced", "rewrite", "search_replace"]
+__all__ = ["Prompt", "Unfit", "region", "replaced", "rewrite", "search_replace", "selected"]
 
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
-_FENCES = {"python": "python", "typescript": "typescript", "c": "c", "c++": "cpp"}
 _BLOCK = re.compile(
     r"^<{5,9} ?SEARCH[^\n]*\n(.*?)^={5,9}[ \t]*\n(.*?)^>{5,9} ?REPLACE", re.DOTALL | re.MULTILINE
 )
@@ -29,6 +28,10 @@ _BLOCK = re.compile(
 
 class Unfit(Exception):
     """An answer that cannot be applied; the message is for the model."""
+
+    def __init__(self, message: str, code: str = "unfit") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Prompt:
     """Deltas in; true once a change could be shown."""
     again: str
     """What a second try is asked for."""
+    region: Selection | None = None
+    """The lines that alone are shown."""
 
 
 # -- the whole file -------------------------------------------------------------------------------
@@ -81,15 +86,23 @@ def _ended(text: str, before: str) -> str:
 
 
 def _shown(task: Task) -> str:
-    return f"{task.path}:\n\n```{_FENCES[task.language]}\n{task.text}```"
+    return f"{task.path}:\n\n```{task.language}\n{task.text}```"
 
 
 def _asked(task: Task) -> str:
-    if task.selection is None:
+    if (lines := selected(task)) is None:
         return task.instruction
-    first, last = task.selection
-    lines = "".join(task.source.lines[first - 1 : last])
-    return f"{task.instruction}\n\nThis is about lines {first} to {last}:\n\n```\n{lines}```"
+    first, end = lines
+    code = "".join(lines_of(task.text)[first:end])
+    about = f"line {end}" if end == first + 1 else f"lines {first + 1} to {end}"
+    return f"{task.instruction}\n\nThis is about {about}:\n\n```\n{code}```"
+
+
+def selected(task: Task) -> Selection | None:
+    """The selected lines, or that of the cursor."""
+    if task.selection is not None:
+        return task.selection[0] - 1, task.selection[1]
+    return None if task.cursor is None else (task.cursor[0] - 1, task.cursor[0])
 
 
 # -- search/replace blocks ------------------------------------------------------------------------
@@ -206,12 +219,11 @@ _REGION_RULES = (
 def region(task: Task) -> Prompt:
     """The lines that Vivace would show, found in the same way, and those lines back."""
     source = Source.of(task.path, task.text)
-    selection = None if task.selection is None else (task.selection[0] - 1, task.selection[1])
-    found = choose(source, task.instruction, selection)
+    found = choose(source, task.instruction, selected(task))
     old = source.lines[found.start : found.end]
     margin = margin_of(old)
     code = "".join(dedented(line, margin) for line in old)
-    shown = f"```{_FENCES[task.language]}\n{code}```"
+    shown = f"```{task.language}\n{code}```"
     place = f"Lines {found.start + 1} to {found.end} of {task.path}"
 
     def apply(answer: str) -> str:
@@ -225,4 +237,5 @@ def region(task: Task) -> Prompt:
         apply=apply,
         watch=Rewrite("".join(old)).feed,
         again="Answer again with these lines after the change, in one code block.",
+        region=(found.start, found.end),
     )

@@ -58,6 +58,17 @@ def ratio_of_neighbours(
     return statistics.median(pairs), drawn[50], drawn[-51]
 
 
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """The interval of 95% for a share that was counted."""
+    if not of:
+        return 0.0, 1.0
+    z, share = 1.96, count / of
+    middle = share + z * z / (2 * of)
+    reach = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    whole = 1 + z * z / of
+    return max(0.0, (middle - reach) / whole), min(1.0, (middle + reach) / whole)
+
+
 def machine() -> str:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
@@ -83,12 +94,15 @@ class Report:
     def from_arguments(
         cls, name: str, description: str, *packages: str, **options: Any
     ) -> tuple[Report, argparse.Namespace]:
-        """``options`` are further command-line options: name=(default, help)."""
+        """``options`` are further command-line options: name=(default, help); False is a flag."""
         parser = argparse.ArgumentParser(prog=f"scripts/bench {name}", description=description)
         parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
         parser.add_argument("--json", type=Path, help="write the figures to this file")
         for option, (default, text) in options.items():
             flag = f"--{option.replace('_', '-')}"
+            if default is False:
+                parser.add_argument(flag, action="store_true", help=text)
+                continue
             parser.add_argument(
                 flag, type=type(default), default=default, help=f"{text} [{default}]"
             )

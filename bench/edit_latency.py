@@ -23,8 +23,8 @@ from bench._edit_arms import ARMS, TRIES, plan_for, room
 from bench._edit_engine import Endpoint
 from bench._report import Report, ratio_of
 from bench._socket import Client
-from bench.edit_quality import chosen, endpoint_of
-from bench.edit_tasks import Task
+from bench.edit_quality import endpoint_of
+from bench.edit_runs.tasks import Task, tasks_of
 from vivace.protocol.items import Item, Message
 from vivace.workspace.document import read
 from vivace.workspace.journal import Change, Journal
@@ -113,7 +113,7 @@ async def timed(arm: str, stream: Stream, task: Task, desk: Desk) -> Timing:
         if found.text is not None:
             desk.write(found.text)
             applied = time.perf_counter() - entered
-            right = task.judge(desk.text).right
+            right = task.judge(desk.text).outcome == "right"
             return Timing(applied, True, right, stream.steps, first or applied)
     return Timing(time.perf_counter() - entered, False, False, stream.steps)
 
@@ -209,9 +209,10 @@ def main() -> None:
         arms=(",".join(ARMS), "which ways"),
     )
     arms = [arm for arm in ARMS if arm in options.arms.split(",")]
-    tasks = needing_a_model(chosen(0, 0), options.model)
+    with tasks_of("old") as tasks:
+        tasks = needing_a_model(tasks, options.model)
     random.Random(1).shuffle(tasks)  # so that those of any number of minutes are of all kinds
-    with endpoint_of(options) as endpoint:
+    with endpoint_of(options, context=8192) as endpoint:
         found = asyncio.run(measure(port_of(endpoint), tasks, arms, options))
     tell(report, found)
     report.end()

@@ -1,284 +1,147 @@
-"""How many small edits a small model gets right: Vivace's way against three plain prompts.
+"""How many edits of real code a small model gets right: the desk's way, and plain prompts.
 
-All ask the same model over one Responses endpoint, greedily, and have two tries. A checker per task
-says whether the edited file does what was asked, and whether anything changed that may not. Prompts
-and checks were tuned on some of the tasks; the others were written afterwards and are shown apart.
+Each task runs in a copy of its package, as ``vivace edit --yes`` would there, and its checker says
+what became of the file: right, wrong, damaged, or left alone with a reason (stopped). ``oracle`` is
+the same desk told the place, ``try`` has the check that somebody would hand over and five attempts.
+The plain prompts ask the same model greedily with the old text as their draft, and have one try.
 """
 
 from __future__ import annotations
 
 import contextlib
-import statistics
-import threading
+import random
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from bench._edit_arms import ARMS, TRIES, Read, Try, changed_lines, room
-from bench._edit_engine import Answers, Endpoint, Reply, serving
+from bench._edit_arms import PLAIN
+from bench._edit_engine import Endpoint, serving
 from bench._report import Report
-from bench.edit_tasks import HELD_OUT, TASKS, Task
-from bench.edit_tasks.running import missing_tools
+from bench.edit_runs.desk import WAYS, at_desk
+from bench.edit_runs.plain import plainly
+from bench.edit_runs.results import Result, Results, result_of
+from bench.edit_runs.tables import goals, tell
+from bench.edit_runs.tasks import Task, chosen, tasks_of, why_skipped
+from bench.edit_sets import BadSet
 from vivace.protocol.items import Message
 
-Outcome = Literal["right", "wrong", "damage", "refused"]
-OUTCOMES: tuple[Outcome, ...] = ("right", "wrong", "damage", "refused")
+ARMS = (*WAYS, *PLAIN)
+SAMPLE_MINUTES = 40
+CONTEXT = 32_768
+"""Tokens: a plain rewrite reads a file of 600 lines and writes it once more."""
+
+Job = tuple[Task, str]
 
 
-@dataclass(frozen=True)
-class Result:
-    """One task done one way, with so many tries at most."""
-
-    task: str
-    set: str
-    language: str
-    kind: str
-    arm: str
-    tries: int
-    outcome: Outcome
-    done: bool
-    why: str
-    changed: int
-    reference: int
-    seconds: float
-    tokens: int
-    asked: int
-    """How often the model was asked."""
+def done(task: Task, arm: str, endpoint: Endpoint) -> Result:
+    if arm in WAYS:
+        made = at_desk(task, WAYS[arm], endpoint.url, endpoint.model)
+    else:
+        made = plainly(task, arm, endpoint)
+    return result_of(task, arm, endpoint.model, made)
 
 
-def chosen(tuned: int, held_out: int) -> list[Task]:
-    """So many tasks of each set, evenly spread over it; 0 means all."""
-    return [*evenly(TASKS, tuned), *evenly(HELD_OUT, held_out)]
-
-
-def evenly(tasks: Sequence[Task], count: int) -> list[Task]:
-    count = min(count, len(tasks)) or len(tasks)
-    return [tasks[number * len(tasks) // count] for number in range(count)]
-
-
-def tried(arm: str, answers: Answers, task: Task) -> list[Result]:
-    """What comes of it with one try, with two and so on."""
-    trying = ARMS[arm](task, answers.model)
-    replies: list[Reply] = []
-    results: list[Result] = []
-    for tries in range(1, TRIES + 1):
-        if results and results[-1].outcome != "refused":
-            results.append(replace(results[-1], tries=tries))
-            continue
-        trying = trying.again() if results else trying
-        found = asked(trying, answers, replies)
-        results.append(result_of(task, arm, tries, found, replies))
-    return results
-
-
-def asked(trying: Try, answers: Answers, replies: list[Reply]) -> Read:
-    if trying.known is not None:
-        trying.feed(trying.known)
-        return trying.finish(complete=True)
-    replies.append(answers.ask(trying.items, trying.prediction, room(trying.prediction)))
-    trying.feed(replies[-1].text)
-    return trying.finish(complete=replies[-1].complete)
-
-
-def result_of(task: Task, arm: str, tries: int, found: Read, replies: Sequence[Reply]) -> Result:
-    outcome, done, why = outcome_of(task, found)
-    after = task.text if found.text is None else found.text
-    return Result(
-        task=task.id,
-        set="held out" if task in HELD_OUT else "tuned on",
-        language=task.language,
-        kind=task.kind,
-        arm=arm,
-        tries=tries,
-        outcome=outcome,
-        done=done,
-        why=why,
-        changed=changed_lines(task.text, after),
-        reference=changed_lines(task.text, task.edited(task.reference)),
-        seconds=sum(reply.seconds for reply in replies),
-        tokens=sum(reply.tokens for reply in replies),
-        asked=len(replies),
-    )
-
-
-def outcome_of(task: Task, found: Read) -> tuple[Outcome, bool, str]:
-    if found.text is None:
-        return "refused", False, found.why
-    verdict = task.judge(found.text)
-    if verdict.right:
-        return "right", True, ""
-    return ("damage" if verdict.damage else "wrong"), verdict.done, verdict.why
-
-
-# -- the report -----------------------------------------------------------------------------------
-
-
-def counts(results: Sequence[Result]) -> dict[str, int]:
-    return {outcome: sum(r.outcome == outcome for r in results) for outcome in OUTCOMES}
-
-
-def table(report: Report, results: Sequence[Result]) -> None:
-    """Every set, every way, every number of tries: what became of the tasks."""
-    print(
-        f"  {'set':<12}{'way':<18}{'tries':>5}{'tasks':>7}" + "".join(f"{o:>9}" for o in OUTCOMES)
-    )
-    rows: list[dict[str, Any]] = []
-    for name in sorted({result.set for result in results}):
-        for arm in dict.fromkeys(result.arm for result in results):
-            for tries in range(1, TRIES + 1):
-                here = of(results, arm, tries, name)
-                row = {"set": name, "way": arm, "tries": tries, "tasks": len(here), **counts(here)}
-                rows.append(row)
-                cells = "".join(f"{row[outcome]:>9}" for outcome in OUTCOMES)
-                print(f"  {name:<12}{arm:<18}{tries:>5}{len(here):>7}{cells}", flush=True)
-    report.figures["outcomes"] = rows
-
-
-def of(results: Sequence[Result], arm: str, tries: int = TRIES, of_set: str = "") -> list[Result]:
+def jobs_for(tasks: Sequence[Task], arms: Sequence[str], results: Results) -> list[Job]:
+    """What is still to be done, in an order of which any beginning is a sample of all."""
+    mixed = list(tasks)
+    random.Random(1).shuffle(mixed)
     return [
-        result
-        for result in results
-        if (result.arm, result.tries) == (arm, tries) and of_set in ("", result.set)
+        (task, arm)
+        for task in mixed
+        for arm in arms
+        if (arm not in WAYS or WAYS[arm].fits(task)) and not results.has(task, arm)
     ]
 
 
-def table_by(report: Report, results: Sequence[Result], by: str) -> None:
-    """right/wrong/damage/refused of each way with all its tries, row by row."""
-    arms = list(dict.fromkeys(result.arm for result in results))
-    print(f"  {'by ' + by:<24}" + "".join(f"{arm:>18}" for arm in arms))
-    rows: dict[str, dict[str, dict[str, int]]] = {}
-    for name in sorted({str(getattr(result, by)) for result in results}):
-        rows[name] = {
-            arm: counts([result for result in of(results, arm) if getattr(result, by) == name])
-            for arm in arms
-        }
-        cells = ("/".join(map(str, row.values())) for row in rows[name].values())
-        print(f"  {name:<24}" + "".join(f"{cell:>18}" for cell in cells))
-    report.figures[f"by {by}"] = rows
+def ran(endpoint: Endpoint, jobs: Sequence[Job], results: Results, options: Any) -> None:
+    """Each result is kept and said at once, as a run takes long; none is begun after its time."""
+    until = time.perf_counter() + 60 * options.minutes if options.minutes else float("inf")
 
+    def run(job: Job) -> None:
+        task, arm = job
+        if time.perf_counter() > until:
+            return
+        result = done(task, arm, endpoint)
+        results.add(result)
+        told = f"{result.outcome:<9}{result.cause or '':<9}{result.seconds:>7.1f} s"
+        why = result.why.partition("\n")[0][:70]
+        print(f"    {arm:<16}{task.id:<40}{told}  {why}".rstrip(), flush=True)
 
-def summed_up(report: Report, arm: str, results: Sequence[Result]) -> None:
-    report.say(f"{arm}: what was asked is done, damage or not", sum(r.done for r in results))
-    if sizes := size_ratios(results):
-        report.say(f"{arm}: changed lines to the reference's", statistics.median(sizes))
-    report.say(f"{arm}: tokens written", sum(result.tokens for result in results))
-    if silent := [result for result in results if not result.asked]:
-        text = f"{len(silent)}, of which {counts(silent)['right']} right"
-        report.say(f"{arm}: renames, done without asking the model", text)
-
-
-def size_ratios(results: Sequence[Result]) -> list[float]:
-    """How much larger the right edits are than the references."""
-    return [result.changed / result.reference for result in results if result.outcome == "right"]
-
-
-def goals(report: Report, results: Sequence[Result]) -> None:
-    """With all tries, against each plain way."""
-    ours = of(results, "vivace")
-    rivals = [arm for arm in dict.fromkeys(r.arm for r in results) if arm != "vivace"]
-    silent = {result.task for result in ours if not result.asked}
-    for arm in rivals:
-        theirs = of(results, arm)
-        compared(report, arm, theirs, ours)
-        asked = ([r for r in each if r.task not in silent] for each in (theirs, ours))
-        compared(report, f"{arm} where vivace asks the model", *asked)
-    for name in sorted({result.set for result in results}):
-        best = max(counts(of(results, arm, of_set=name))["right"] for arm in rivals)
-        mine = counts(of(results, "vivace", of_set=name))["right"]
-        report.goal(
-            f"{name}: at least as many right as the best plain way",
-            met=mine >= best,
-            measured=f"{mine} against {best}",
-        )
-    damaged = counts(ours)["damage"]
-    report.goal("no applied edit with damage", met=not damaged, measured=f"{damaged}")
-    size = statistics.median(size_ratios(ours) or [0])
-    report.goal(
-        "changed lines at most 1.2 of the reference's (median of the right ones)",
-        met=size <= 1.2,
-        measured=f"{size:.2f}",
-    )
-
-
-def compared(report: Report, what: str, theirs: Sequence[Result], ours: Sequence[Result]) -> None:
-    """Task by task: a count alone hides where the other is better."""
-    right = {result.task for result in theirs if result.outcome == "right"}
-    mine = {result.task for result in ours if result.outcome == "right"}
-    report.say(
-        f"right with vivace and with {what}",
-        f"{len(mine)} and {len(right)} of {len(ours)}; with vivace alone {len(mine - right)}, "
-        f"with the other alone {len(right - mine)}",
-    )
-    if "rewrite" in what:
-        report.goal(
-            f"at least twice as many right as with {what}",
-            met=len(mine) >= 2 * len(right),
-            measured=f"{len(mine) / max(1, len(right)):.1f} times",
-        )
+    endpoint.ask([Message(role="user", content="Hello")], "", 1)  # the first is slow
+    with ThreadPoolExecutor(options.at_once) as pool:
+        for _ in pool.map(run, jobs):
+            pass
 
 
 @contextlib.contextmanager
-def endpoint_of(options: Any) -> Iterator[Endpoint]:
+def endpoint_of(options: Any, context: int = CONTEXT) -> Iterator[Endpoint]:
     if options.url:
-        yield Endpoint(options.url.rstrip("/"), options.model)
+        yield Endpoint(options.url.rstrip("/").removesuffix("/v1"), options.model)
         return
-    with serving(options.engine, options.model) as endpoint:
+    with serving(options.engine, options.model, context=context) as endpoint:
         yield endpoint
 
 
-def ran(answers: Answers, tasks: Sequence[Task], arms: Sequence[str], at_once: int) -> list[Result]:
-    """Every task every way; each result is said at once, as a run takes minutes."""
-    one_speaks = threading.Lock()
+def tried(report: Report, tasks: Sequence[Task]) -> list[Task]:
+    """Those that can be judged here; of the others, why not."""
+    why = {task.id: told for task in tasks if (told := why_skipped(task)) is not None}
+    for told in dict.fromkeys(why.values()):
+        skipped = [task for task, each in why.items() if each == told]
+        report.say(f"skipped: {len(skipped)} of {len(tasks)} tasks", told)
+    return [task for task in tasks if task.id not in why]
 
-    def done(job: tuple[Task, str]) -> list[Result]:
-        task, arm = job
-        results = tried(arm, answers, task)
-        with one_speaks:
-            told = ", ".join(result.outcome for result in results)
-            seconds, why = results[-1].seconds, results[-1].why.partition("\n")[0]
-            print(f"    {arm:<16}{told:<18}{task.id:<40}{seconds:6.1f} s  {why[:60]}".rstrip())
-        return results
 
-    with ThreadPoolExecutor(at_once) as pool:
-        jobs = [(task, arm) for task in tasks for arm in arms]
-        return [result for results in pool.map(done, jobs) for result in results]
+def arms_of(options: Any) -> list[str]:
+    arms = options.arms.split(",")
+    if unknown := [arm for arm in arms if arm not in ARMS]:
+        raise BadSet(f"No arm is called {unknown[0]}; there are {', '.join(ARMS)}.")
+    return list(arms)
+
+
+def measured(report: Report, options: Any, all_tasks: Sequence[Task]) -> None:
+    arms, tasks = arms_of(options), tried(report, chosen(all_tasks, options.tasks, options.only))
+    results = Results(Path(options.results) if options.results else None, options.model)
+    report.say("model", f"{options.model} on {options.url or options.engine}")
+    report.say("tasks, and how many at once", f"{len(tasks)}, {options.at_once}")
+    if jobs := jobs_for(tasks, arms, results):
+        with endpoint_of(options) as endpoint:
+            ran(endpoint, jobs, results, options)
+    found = results.of(tasks, arms)
+    tell(report, found)
+    if "vivace" in arms:
+        whole = len(tasks) == len(all_tasks) and not jobs_for(tasks, arms, results)
+        goals(report, found, options.model, whole=whole)
 
 
 def main() -> None:
     report, options = Report.from_arguments(
         "edit-quality",
-        "small edits by a small model, with a checker each",
+        "edits of real code by a small model, with a checker each",
         "tree-sitter",
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("vllm", "vllm or llamacpp"),
-        tasks=(0, "how many of the tasks tuned on, evenly spread; 0 for all"),
-        held_out=(0, "how many of the tasks held out, likewise"),
-        arms=(",".join(ARMS), "which ways"),
-        at_once=(12, "how many tasks are done at once"),
         url=("", "an endpoint that runs already, instead of one of our own"),
-        samples=("", "keep every answer in this file, and go on from what stands there"),
+        set=("tuning", "tuning, held-out, old, or FOLDER[,FOLDER] of TOML files"),
+        open_held_out=(False, "open the held-out set, which is done once"),
+        arms=("vivace,oracle", f"of {', '.join(ARMS)}"),
+        tasks=(0, "how many of the tasks, evenly spread; 0 for all"),
+        only=("", "the tasks with these ids: ID[,ID]"),
+        sample=(False, f"what fits into {SAMPLE_MINUTES} minutes"),
+        minutes=(0, "no further task after so many minutes; 0 for no end"),
+        at_once=(1, "how many tasks are done at once; more than one makes each slower"),
+        results=("", "keep every result in this file, and go on from what stands there"),
     )
-    arms = [arm for arm in ARMS if arm in options.arms.split(",")]
-    report.say("model", f"{options.model} on {options.engine}")
-    for language, tool in missing_tools().items():
-        report.say(f"{language}: looked at but not run, for want of", tool)
+    options.minutes = options.minutes or (SAMPLE_MINUTES if options.sample else 0)
     started = time.perf_counter()
-    with endpoint_of(options) as endpoint:
-        answers = Answers(endpoint, Path(options.samples) if options.samples else None)
-        answers.ask([Message(role="user", content="Hello")], "", 1)  # the first is slow
-        tasks = chosen(options.tasks, options.held_out)
-        results = ran(answers, tasks, arms, options.at_once)
-    table(report, results)
-    for by in ("language", "kind"):
-        table_by(report, results, by)
-    for arm in arms:
-        summed_up(report, arm, of(results, arm))
+    try:
+        with tasks_of(options.set, open_held_out=options.open_held_out) as tasks:
+            measured(report, options, tasks)
+    except BadSet as error:
+        sys.exit(str(error))
     report.say("seconds in all", time.perf_counter() - started)
-    if "vivace" in arms and len(arms) > 1:
-        goals(report, results)
     report.end()
 
 

@@ -11,10 +11,9 @@ from typing import get_args
 
 from bench.edit_sets.errors import BadDiff, BadSet, NoPackage, NoTool
 from bench.edit_sets.judge import judge, sees
-from bench.edit_sets.languages import LANGUAGES
+from bench.edit_sets.languages import missing
 from bench.edit_sets.packages import Form, bring, discover, unpacked
 from bench.edit_sets.reader import EditSet, read, read_all
-from bench.edit_sets.running import tool
 from bench.edit_sets.schema import Subject, Task
 from bench.edit_sets.seal import open_sealed, seal
 from bench.edit_sets.shares import shares
@@ -34,13 +33,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _validate(args: argparse.Namespace) -> int:
     sets = read_all(args.files)
-    missing = _missing_tools(sets)
+    lacking = _missing_tools(sets)
     chosen = [task for each in sets for task in each.tasks if _chosen(args, task)]
     width = max((len(task.id) for task in chosen), default=0)
     failed = 0
     for each in sets:
         for row in validate(
-            each, lambda task: _chosen(args, task) and task.language not in missing
+            each, lambda task: _chosen(args, task) and task.language not in lacking
         ):
             state = "FAILED" if row.faults else "ok" if row.compiles else "ok, not compiled"
             told = f"{row.task.language:<11}{row.task.expect:<5} {row.lines:>4} lines  {state}"
@@ -48,8 +47,8 @@ def _validate(args: argparse.Namespace) -> int:
             for fault in row.faults:
                 print("    " + fault.replace("\n", "\n      "))
             failed += bool(row.faults)
-    skipped = [task.id for task in chosen if task.language in missing]
-    for line in missing.values():
+    skipped = [task.id for task in chosen if task.language in lacking]
+    for line in lacking.values():
         print(f"not tried: {line}", file=sys.stderr)
     print(f"{len(chosen)} tasks, {failed} failed, {len(skipped)} not tried")
     if args.task is None:
@@ -62,14 +61,9 @@ def _chosen(args: argparse.Namespace, task: Task) -> bool:
 
 
 def _missing_tools(sets: Sequence[EditSet]) -> dict[str, str]:
-    missing: dict[str, str] = {}
-    for language in {task.language for each in sets for task in each.tasks}:
-        try:
-            for name in LANGUAGES[language].tools:
-                tool(name)
-        except NoTool as error:
-            missing[language] = str(error)
-    return missing
+    languages = {task.language for each in sets for task in each.tasks}
+    found = {language: missing(language) for language in languages}
+    return {language: told for language, told in found.items() if told is not None}
 
 
 def _judge(args: argparse.Namespace) -> int:

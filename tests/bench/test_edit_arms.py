@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from bench._edit_arms import ARMS, Read
 from bench._plain_edits import Unfit, replaced
-from bench.edit_tasks import TASKS, Task
+from bench.edit_runs.tasks import Task, tasks_of
 
 from vivace.syntax.lines import dedented, lines_of, margin_of
 
-TASK = next(task for task in TASKS if task.id == "python-cache-boundary")
-RIGHT = TASK.edited(TASK.reference)
+with tasks_of("old") as tasks:
+    TASK = next(task for task in tasks if task.id == "python-cache-boundary")
+RIGHT = str(TASK.reference)
 FILE = "def f():\n    a = 1\n    return a\n\n\ndef g():\n    return 2\n"
 
 
@@ -39,13 +40,13 @@ def changed_block() -> str:
 
 ANSWERS = {
     "rewrite": fenced(RIGHT),
-    "search/replace": changed_block(),
+    "search_replace": changed_block(),
     "region": fenced(region_of(RIGHT)),
     "vivace": fenced(region_of(RIGHT)),
 }
 UNCHANGED = {
     "rewrite": fenced(TASK.text),
-    "search/replace": block("        self.misses = 0\n", "        self.misses = 0\n"),
+    "search_replace": block("        self.misses = 0\n", "        self.misses = 0\n"),
     "region": fenced(region_of(TASK.text)),
     "vivace": fenced(region_of(TASK.text)),
 }
@@ -64,7 +65,7 @@ def read(arm: str, answer: str, task: Task = TASK, *, complete: bool = True) -> 
 def test_a_good_answer_becomes_the_right_file(arm: str) -> None:
     found = read(arm, ANSWERS[arm])
     assert found.text is not None, found.why
-    assert TASK.judge(found.text).right
+    assert TASK.judge(found.text).outcome == "right"
 
 
 @every_arm
@@ -90,7 +91,7 @@ def test_a_file_that_would_not_parse_is_refused(arm: str) -> None:
 def test_what_is_wrong_but_parses_is_applied(arm: str) -> None:
     found = read(arm, ANSWERS[arm].replace(">=", "!="))
     assert found.text is not None
-    assert not TASK.judge(found.text).right
+    assert TASK.judge(found.text).outcome != "right"
 
 
 @every_arm
@@ -112,7 +113,7 @@ def test_the_region_is_the_one_that_vivace_shows() -> None:
     assert not any("def purge" in text for text in shown)
 
 
-@pytest.mark.parametrize("arm", ["rewrite", "search/replace"])
+@pytest.mark.parametrize("arm", ["rewrite", "search_replace"])
 def test_a_change_is_shown_before_the_answer_ends(arm: str) -> None:
     trying = ARMS[arm](TASK, "a-0.5b")
     shown = [trying.feed(f"{line}\n") for line in ANSWERS[arm].splitlines()]

@@ -1,68 +1,79 @@
-"""One try and two, and answers that are kept."""
+"""A run over tasks and arms: everything once, in a mixed order, until its time is over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from argparse import Namespace
 from pathlib import Path
 
-from bench._edit_engine import Answers, Endpoint, Reply
-from bench.edit_quality import counts, of, tried
-from bench.edit_tasks import TASKS
+import pytest
+from bench._edit_engine import Endpoint, Reply, TooLong
+from bench.edit_quality import arms_of, jobs_for, ran
+from bench.edit_runs.results import Results
+from bench.edit_runs.tasks import Task, tasks_of
 
-from vivace.protocol.items import Item, Message
-
-TASK = next(task for task in TASKS if task.id == "python-cache-boundary")
-RENAME = next(task for task in TASKS if task.id == "python-cache-rename-method")
-RIGHT = f"```python\n{TASK.edited(TASK.reference)}```"
-HELLO = [Message(role="user", content="Hello")]
+from bench.edit_sets import BadSet
+from tests.support.server import MODEL
 
 
 class Scripted(Endpoint):
-    """Says these one after the other."""
+    """Says the same to everybody, or that it is too long."""
 
-    def __init__(self, *said: str) -> None:
-        super().__init__("http://127.0.0.1:1", "a-0.5b")
-        self.said = list(said)
+    def __init__(self, said: str | None) -> None:
+        super().__init__("http://127.0.0.1:1", MODEL)
+        self.said = said
 
-    def ask(self, items: Sequence[Item], prediction: str, most: int) -> Reply:
-        return Reply(self.said.pop(0), 1.0, 10, complete=True)
-
-
-def outcomes(*said: str) -> list[str]:
-    results = tried("rewrite", Answers(Scripted(*said), None), TASK)
-    assert [result.tries for result in results] == [1, 2]
-    return [result.outcome for result in results]
+    def ask(self, items: object, prediction: str, most: int) -> Reply:
+        if self.said is None and most > 1:
+            raise TooLong("the model takes 10 tokens")
+        return Reply(self.said or "", 1.0, 10, complete=True)
 
 
-def test_a_second_try_counts_only_with_two() -> None:
-    assert outcomes("no idea", RIGHT) == ["refused", "right"]
+@pytest.fixture
+def task() -> Task:
+    with tasks_of("old") as tasks:
+        return next(task for task in tasks if task.id == "python-cache-boundary")
 
 
-def test_what_was_applied_is_not_tried_again() -> None:
-    assert outcomes(RIGHT) == ["right", "right"]
-    damaged = RIGHT.replace("class Entry", "class Item")
-    assert outcomes(damaged) == ["damage", "damage"]
+def options(minutes: float = 0) -> Namespace:
+    return Namespace(minutes=minutes, at_once=2)
 
 
-def test_what_is_refused_twice_stays_refused() -> None:
-    assert outcomes("no idea", "none still") == ["refused", "refused"]
+def outcome(said: str | None, task: Task, arm: str = "rewrite") -> str:
+    results = Results(None, MODEL)
+    ran(Scripted(said), [(task, arm)], results, options())
+    [result] = results.of([task], [arm])
+    return f"{result.outcome} {result.cause} {'+'.join(result.codes)}".strip()
 
 
-def test_a_rename_asks_no_model() -> None:
-    results = tried("vivace", Answers(Scripted(), None), RENAME)
-    assert [(result.outcome, result.asked) for result in results] == [("right", 0), ("right", 0)]
+def test_plain_answers_are_judged_in_the_same_words(task: Task) -> None:
+    right = f"```python\n{task.reference}```"
+    assert outcome(right, task) == "right None"
+    assert outcome(right.replace("class Entry", "class Item"), task) == "damaged model"
+    assert outcome(f"```python\n{task.text}```", task) == "stopped model unchanged"
+    assert outcome("```python\ndef (```", task) == "stopped check syntax"
+    assert outcome("no idea", task, "search_replace") == "stopped check unfit"
+    assert outcome(None, task) == "stopped check cannot be asked"
 
 
-def test_results_are_counted_by_way_and_tries() -> None:
-    results = tried("rewrite", Answers(Scripted("no idea", RIGHT), None), TASK)
-    assert counts(of(results, "rewrite", 1))["refused"] == 1
-    assert counts(of(results, "rewrite", 2, "tuned on"))["right"] == 1
-    assert not of(results, "rewrite", 2, "held out")
-    assert not of(results, "vivace")
+def test_what_is_done_is_not_done_again(tmp_path: Path, task: Task) -> None:
+    results = Results(tmp_path / "results.jsonl", MODEL)
+    assert jobs_for([task], ["rewrite", "region"], results) == [(task, "rewrite"), (task, "region")]
+    ran(Scripted("no idea"), [(task, "rewrite")], results, options())
+    again = Results(tmp_path / "results.jsonl", MODEL)
+    assert jobs_for([task], ["rewrite", "region"], again) == [(task, "region")]
 
 
-def test_an_answer_that_was_kept_is_not_asked_for_again(tmp_path: Path) -> None:
-    path = tmp_path / "samples.jsonl"
-    first = Answers(Scripted("Hi."), path).ask(HELLO, "", 1)
-    assert Answers(Scripted(), path).ask(HELLO, "", 1) == first
-    assert Answers(Scripted("More."), path).ask(HELLO, "", 2).text == "More."
+def test_an_arm_is_left_out_where_it_has_no_meaning(task: Task) -> None:
+    jobs = jobs_for([task], ["vivace", "oracle", "try"], Results(None, MODEL))
+    assert [arm for _, arm in jobs] == ["vivace", "oracle"]
+
+
+def test_nothing_is_begun_after_its_time(task: Task) -> None:
+    results = Results(None, MODEL)
+    ran(Scripted("no idea"), [(task, "rewrite")], results, options(minutes=-1))
+    assert results.of([task], ["rewrite"]) == []
+
+
+def test_an_unknown_arm_is_refused() -> None:
+    with pytest.raises(BadSet, match="No arm is called guess; there are vivace"):
+        arms_of(Namespace(arms="vivace,guess"))

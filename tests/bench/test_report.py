@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from bench._report import Report, difference_of, ratio_of
+from bench._report import Report, difference_of, ratio_of, wilson
 
 
 def test_a_ratio_and_a_difference_are_of_medians_and_lie_in_their_intervals() -> None:
@@ -40,3 +40,11 @@ def test_a_goal_is_missed_only_when_its_whole_interval_is_on_the_wrong_side() ->
     report = Report("a", check=False, path=None)
     report.difference_goal("a against b", [0.001, 0.009, 0.009], [0.0, 0.0, 0.0], 2)
     assert not report.missed
+
+
+def test_an_interval_of_a_share_is_wide_where_little_was_counted() -> None:
+    few, many = wilson(5, 10), wilson(500, 1000)
+    assert few == pytest.approx((0.237, 0.763), abs=0.001)
+    assert few[0] < many[0] < 0.5 < many[1] < few[1]
+    assert wilson(0, 10) == pytest.approx((0.0, 0.278), abs=0.001)
+    assert wilson(0, 0) == (0.0, 1.0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.edit_sets.errors import NoTool
 from bench.edit_sets.languages import c_family, go, java, node, python, rust
+from bench.edit_sets.running import tool
 from bench.edit_sets.schema import Language
 from bench.edit_sets.workspace import Workspace
 
-__all__ = ["LANGUAGES", "Toolchain"]
+__all__ = ["LANGUAGES", "Toolchain", "missing"]
 
 
 @dataclass(frozen=True)
@@ -33,3 +35,13 @@ LANGUAGES: dict[Language, Toolchain] = {
     "rust": Toolchain(("rustc",), rust.builds, rust.run),
     "java": Toolchain(("javac", "java"), java.builds, java.run),
 }
+
+
+def missing(language: Language) -> str | None:
+    """Which of its programs is not installed, with what to do, or None."""
+    try:
+        for name in LANGUAGES[language].tools:
+            tool(name)
+    except NoTool as error:
+        return str(error)
+    return None

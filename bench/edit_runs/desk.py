@@ -1,0 +1,163 @@
+"""The ways through the desk: what ``vivace edit --yes PATH[:LINE[-LINE]] INSTRUCTION`` does."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.edit_runs.places import MOST_LINES, definitions_around
+from bench.edit_runs.results import Done
+from bench.edit_runs.tasks import Task
+from bench.edit_sets.syntax import Span
+from vivace.client.connection import ClientError
+from vivace.desk.edit import Editing, Result, Settings
+from vivace.desk.events import (
+    Asked,
+    AttemptFailed,
+    Conflicted,
+    Ended,
+    Event,
+    NoAttemptPassed,
+    Refused,
+    Unchanged,
+    Wrote,
+)
+from vivace.desk.opening import Models, open_desk
+from vivace.desk.person import Unattended
+from vivace.desk.targets import open_target
+from vivace.edits.attempt import EditPlan
+from vivace.workspace.errors import WorkspaceError
+from vivace.workspace.paths import Workspace
+
+__all__ = ["WAYS", "Way", "at_desk", "regions_shown", "target_of"]
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Way:
+    told_place: bool = False
+    """The definitions that the reference changes are selected."""
+    attempts: int = 1
+    """With the task's own check, if more than one."""
+
+    def fits(self, task: Task) -> bool:
+        if self.attempts > 1:
+            return task.check is not None
+        return not self.told_place or task.reference is not None
+
+
+WAYS = {"vivace": Way(), "oracle": Way(told_place=True), "try": Way(attempts=_ATTEMPTS)}
+
+
+class Recorder(Unattended):
+    """Nobody who can be asked, but who remembers what was told when."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.told: list[Event] = []
+        self.seconds: float | None = None
+
+    def tell(self, event: Event) -> None:
+        self.told.append(event)
+        if isinstance(event, Wrote) and self.seconds is None:
+            self.seconds = self.after()
+
+    def after(self) -> float:
+        return time.perf_counter() - self.began
+
+
+def at_desk(task: Task, way: Way, url: str, model: str) -> Done:
+    """The task in a copy of its workspace, and what the file is then."""
+    with tempfile.TemporaryDirectory(prefix="edit-runs-") as folder:
+        root = Path(folder).resolve() / "work"
+        task.lay_out(root)
+        person = Recorder()
+        result, why = Result(), ""
+        try:
+            result = asyncio.run(_edited(task, way, root, person, f"{url}/v1", model))
+        except (ClientError, WorkspaceError) as error:
+            if isinstance(error, ClientError) and error.code != "context_length_exceeded":
+                raise  # the server is at fault, and nothing is learnt of the task
+            why = str(error)
+        text = (root / task.path).read_bytes().decode()
+    return _done(text, person, result, way, why)
+
+
+async def _edited(
+    task: Task, way: Way, root: Path, person: Recorder, url: str, model: str
+) -> Result:
+    workspace = Workspace(root)
+    tries = way.attempts > 1
+    settings = Settings(True, task.check if tries else None, way.attempts, url)
+    target = open_target(workspace, f"{root}/{target_of(task, told_place=way.told_place)}")
+    desk: Editing
+    async with open_desk(workspace, person, settings, Models(model), root.parent / "state") as desk:
+        return await desk.run([target], task.instruction)
+
+
+def target_of(task: Task, *, told_place: bool = False) -> str:
+    """The file as the person names it: with the lines that are selected, or that of the cursor."""
+    lines = definitions_around(task) if told_place else task.selection
+    if lines is not None:
+        return f"{task.path}:{lines[0]}-{lines[1]}"
+    return f"{task.path}:{task.cursor[0]}" if task.cursor is not None else task.path
+
+
+def regions_shown(plan: EditPlan) -> tuple[Span, ...]:
+    """The parts of the file that the model is shown to be changed."""
+    return (Span(plan.region.start, plan.region.end),)
+
+
+def _done(text: str, person: Recorder, result: Result, way: Way, never_asked: str) -> Done:
+    plans = [event.plan for event in person.told if isinstance(event, Asked)]
+    refused = [made.outcome.text for made in result.edits if not result.applied]
+    nobody_passed = any(isinstance(event, NoAttemptPassed) for event in person.told)
+    return Done(
+        text=text,
+        seconds=person.after() if person.seconds is None else person.seconds,
+        tokens=_tokens(person, result, way),
+        requests=_requests(plans, way, nobody_passed=nobody_passed),
+        why=never_asked or _why(person) or result.status,
+        codes=("cannot be asked",) if never_asked else _codes(result, nobody_passed=nobody_passed),
+        refused=refused[0] if refused else None,
+        regions=regions_shown(plans[0]) if plans else (),
+        # What is known without a model is shown to none.
+        most_lines=MOST_LINES if not plans or plans[0].known is None else len(text),
+    )
+
+
+def _codes(result: Result, *, nobody_passed: bool) -> tuple[str, ...]:
+    if nobody_passed:
+        return ("no attempt passed",)
+    problems = (each for made in result.edits for each in made.outcome.problems)
+    return tuple(dict.fromkeys(each.code for each in problems))
+
+
+def _tokens(person: Recorder, result: Result, way: Way) -> int:
+    """Of several attempts at once, only the one that won tells how many."""
+    if way.attempts > 1:
+        return sum(made.tokens for made in result.edits)
+    ended = [event.speed for event in person.told if isinstance(event, Ended)]
+    return sum(speed.tokens for speed in ended if speed is not None)
+
+
+def _requests(plans: list[EditPlan], way: Way, *, nobody_passed: bool) -> int:
+    asked = sum(plan.known is None for plan in plans)
+    if way.attempts == 1:
+        return asked
+    return way.attempts if nobody_passed else way.attempts - 1 + asked
+
+
+def _why(person: Recorder) -> str:
+    said: list[str] = []
+    for event in person.told:
+        match event:
+            case Refused() | Unchanged() | AttemptFailed():
+                said.append(event.why)
+            case Conflicted():
+                said.append(str(event.conflict))
+    return " ".join(said)

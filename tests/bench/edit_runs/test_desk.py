@@ -1,0 +1,122 @@
+"""The desk's ways through a task, with a scripted model behind a real gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from bench.edit_runs.desk import WAYS, at_desk, target_of
+from bench.edit_runs.results import Result, result_of
+from bench.edit_runs.tasks import Task
+
+from tests.support.server import MODEL, RunningGateway
+from vivace.client.connection import ClientError
+from vivace.engines.scripted import Reply, Say
+
+Answer = Callable[[str], str]
+
+
+def run(gateway: RunningGateway, task: Task, said: str, arm: str = "vivace") -> Result:
+    gateway.engine.play([Reply(then=(Say(said),))])
+    url = gateway.url.removesuffix("/v1")
+    return result_of(task, arm, MODEL, at_desk(task, WAYS[arm], url, MODEL))
+
+
+def test_a_good_edit_is_right(gateway: RunningGateway, negative: Task, answer: Answer) -> None:
+    result = run(gateway, negative, answer("price < 0"))
+    assert (result.outcome, result.cause) == ("right", None)
+    assert (result.requests, result.changed, result.reference) == (1, 2, 2)
+    assert result.region_right
+    assert result.tokens > 0
+    assert result.seconds > 0
+    assert "+        if price < 0:" in result.diff
+
+
+def test_what_is_applied_and_not_done_is_wrong(
+    gateway: RunningGateway, negative: Task, answer: Answer
+) -> None:
+    result = run(gateway, negative, answer("price < -1"))
+    assert (result.outcome, result.cause) == ("wrong", "model")
+    assert "not done" in result.why
+
+
+def test_what_the_checks_refuse_is_stopped_with_their_codes(
+    gateway: RunningGateway, negative: Task, answer: Answer
+) -> None:
+    result = run(gateway, negative, answer("price < (0"))
+    assert (result.outcome, result.cause) == ("stopped", "check")
+    assert "syntax" in result.codes
+    assert result.why
+    assert result.requests == 2
+    assert "+        if price < (0:" in result.diff
+    assert result.changed == 0
+
+
+def test_an_answer_that_changes_nothing_is_stopped_by_the_model(
+    gateway: RunningGateway, negative: Task
+) -> None:
+    same = "```python\ndef add(self, price):\n    self.prices.append(price)\n```"
+    result = run(gateway, negative, same)
+    assert (result.outcome, result.cause) == ("stopped", "model")
+    assert result.codes == ("unchanged",)
+
+
+def test_a_task_to_be_stopped_is_right_untouched(gateway: RunningGateway, which: Task) -> None:
+    result = run(gateway, which, "Which rate do you mean?")
+    assert (result.outcome, result.cause) == ("right", None)
+    assert result.region_right is None
+
+
+def test_any_edit_of_a_task_to_be_stopped_is_damage(gateway: RunningGateway, which: Task) -> None:
+    changed = which.text.replace("math.floor(price)", "math.floor(price * 2)")
+    result = run(gateway, which, f"```python\n{changed}```")
+    assert (result.outcome, result.cause) == ("damaged", "no stop")
+
+
+def test_the_oracle_is_told_the_place(negative: Task, which: Task) -> None:
+    assert WAYS["oracle"].fits(negative)
+    assert not WAYS["oracle"].fits(which)
+    first, last = target_of(negative, told_place=True).split(":")[1].split("-")
+    assert negative.text.splitlines()[int(first) - 1 : int(last)] == [
+        "    def add(self, price):",
+        "        self.prices.append(price)",
+    ]
+
+
+def test_a_cursor_is_the_line_it_is_in(which: Task) -> None:
+    assert target_of(which) == "shop/basket.py"
+    task = type(which)(**{**vars(which), "cursor": (3, 5)})
+    assert target_of(task) == "shop/basket.py:3"
+
+
+def test_an_attempt_that_passes_the_visible_check_is_applied(
+    gateway: RunningGateway, negative: Task, answer: Answer
+) -> None:
+    result = run(gateway, negative, answer("price < 0"), "try")
+    assert result.outcome == "right"
+    assert result.requests == 5
+
+
+def test_attempts_that_all_fail_the_visible_check_are_stopped(
+    gateway: RunningGateway, negative: Task, answer: Answer
+) -> None:
+    result = run(gateway, negative, answer("price < 5"), "try")
+    assert (result.outcome, result.codes) == ("stopped", ("no attempt passed",))
+    assert "the check failed" in result.why
+
+
+def test_only_tasks_with_a_visible_check_are_tried(negative: Task, which: Task) -> None:
+    assert [WAYS["try"].fits(task) for task in (negative, which)] == [True, False]
+
+
+def test_a_server_that_is_gone_is_no_result(negative: Task) -> None:
+    with pytest.raises(ClientError, match="No server"):
+        at_desk(negative, WAYS["vivace"], "http://127.0.0.1:1", MODEL)
+
+
+def test_results_are_read_as_they_were_written(
+    gateway: RunningGateway, negative: Task, answer: Answer
+) -> None:
+    result = run(gateway, negative, answer("price < 0"))
+    assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result
