@@ -9,7 +9,9 @@ The plain prompts ask the same model greedily with the old text as their draft, 
 from __future__ import annotations
 
 import contextlib
+import os
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from bench import _files
 from bench._edit_arms import PLAIN
 from bench._edit_engine import Endpoint, serving
 from bench._report import Report
@@ -85,6 +88,22 @@ def endpoint_of(options: Any, context: int = CONTEXT) -> Iterator[Endpoint]:
         yield endpoint
 
 
+def say_where(report: Report, options: Any) -> None:
+    """Which model on what, and how busy the machine is with other things."""
+    report.say("model", f"{options.model} on {options.url or engine_version(options.engine)}")
+    report.say("load", f"{os.getloadavg()[0]:.1f} when it began")
+
+
+def engine_version(engine: str) -> str:
+    """Its package's; vLLM has an environment of its own, and is slow to import."""
+    python = sys.executable if engine == "llamacpp" else str(_files.vllm_python())
+    package = "xllamacpp" if engine == "llamacpp" else "vllm"
+    asked = "import importlib.metadata as m; print(m.version(m.packages_distributions()[{!r}][0]))"
+    command = [python, "-c", asked.format(package)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return f"{engine} {found.strip()}"
+
+
 def tried(report: Report, tasks: Sequence[Task]) -> list[Task]:
     """Those that can be judged here; of the others, why not."""
     why = {task.id: told for task in tasks if (told := why_skipped(task)) is not None}
@@ -104,7 +123,7 @@ def arms_of(options: Any) -> list[str]:
 def measured(report: Report, options: Any, all_tasks: Sequence[Task]) -> None:
     arms, tasks = arms_of(options), tried(report, chosen(all_tasks, options.tasks, options.only))
     results = Results(Path(options.results) if options.results else None, options.model)
-    report.say("model", f"{options.model} on {options.url or options.engine}")
+    say_where(report, options)
     report.say("tasks, and how many at once", f"{len(tasks)}, {options.at_once}")
     if jobs := jobs_for(tasks, arms, results):
         with endpoint_of(options) as endpoint:

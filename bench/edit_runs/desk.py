@@ -107,6 +107,11 @@ def target_of(task: Task, *, told_place: bool = False) -> str:
     return f"{task.path}:{task.cursor[0]}" if task.cursor is not None else task.path
 
 
+def _regions(plans: list[EditPlan]) -> tuple[Span, ...]:
+    """Of the first plan; the desk may also stop because it finds no place."""
+    return regions_shown(plans[0]) if plans else ()
+
+
 def regions_shown(plan: EditPlan) -> tuple[Span, ...]:
     """The parts of the file that the model is shown to be changed."""
     return (Span(plan.region.start, plan.region.end),)
@@ -124,7 +129,7 @@ def _done(text: str, person: Recorder, result: Result, way: Way, never_asked: st
         why=never_asked or _why(person) or result.status,
         codes=("cannot be asked",) if never_asked else _codes(result, nobody_passed=nobody_passed),
         refused=refused[0] if refused else None,
-        regions=regions_shown(plans[0]) if plans else (),
+        regions=None if nobody_passed or never_asked else _regions(plans),
         # What is known without a model is shown to none.
         most_lines=MOST_LINES if not plans or plans[0].known is None else len(text),
     )

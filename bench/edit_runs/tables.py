@@ -46,16 +46,24 @@ def _both(results: Sequence[Result], arm: str) -> tuple[list[Result], list[Resul
 
 
 def _by_arm(report: Report, results: Sequence[Result], arms: Sequence[str]) -> None:
-    print(f"  {'way':<16}{'tasks':>6}" + "".join(f"{outcome:>14}" for outcome in OUTCOMES))
+    print(f"  {'way':<16}{'tasks':>6}" + "".join(f"{outcome:>20}" for outcome in OUTCOMES))
     rows = {}
     for arm in arms:
         here = _of(results, arm)
         found = counts(here)
-        low, high = wilson(found["right"], len(here))
-        rows[arm] = {"tasks": len(here), **found, "right_low": low, "right_high": high}
-        cells = "".join(f"{n:>7} ({n / len(here):>4.0%})" for n in found.values())
-        print(f"  {arm:<16}{len(here):>6}{cells}  right {low:.0%} to {high:.0%}", flush=True)
+        intervals = {outcome: wilson(count, len(here)) for outcome, count in found.items()}
+        rows[arm] = {"tasks": len(here), **found, "intervals": intervals}
+        cells = "".join(
+            f"{f'{count} {_percent(count, len(here))}':>20}" for count in found.values()
+        )
+        print(f"  {arm:<16}{len(here):>6}{cells}", flush=True)
     report.figures["outcomes"] = rows
+
+
+def _percent(count: int, of: int) -> str:
+    """With the interval of 95%."""
+    low, high = wilson(count, of)
+    return f"{count / of:.0%} ({100 * low:.0f}-{100 * high:.0f})" if of else ""
 
 
 def _by(
@@ -66,16 +74,16 @@ def _by(
     of: Callable[[Result], Iterable[str]],
 ) -> None:
     """right/wrong/damaged/stopped of each way, and what share is right."""
-    print(f"  {'by ' + name:<20}" + "".join(f"{arm:>22}" for arm in arms))
+    print(f"  {'by ' + name:<16}" + "".join(f"{arm:>30}" for arm in arms))
     rows: dict[str, dict[str, dict[str, int]]] = {}
     for row in sorted({each for result in results for each in of(result)}):
         cells = ""
         for arm in arms:
             here = [result for result in _of(results, arm) if row in of(result)]
             found = rows.setdefault(row, {})[arm] = counts(here)
-            share = f"{found['right'] / len(here):.0%}" if here else ""
-            cells += f"{'/'.join(map(str, found.values())):>16} {share:>5}"
-        print(f"  {row:<20}{cells}")
+            shown = f"{'/'.join(map(str, found.values()))}  {_percent(found['right'], len(here))}"
+            cells += f"{shown:>30}"
+        print(f"  {row:<16}{cells}")
     report.figures[f"by {name}"] = rows
 
 

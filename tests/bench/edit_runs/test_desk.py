@@ -102,12 +102,24 @@ def test_attempts_that_all_fail_the_visible_check_are_stopped(
     gateway: RunningGateway, negative: Task, answer: Answer
 ) -> None:
     result = run(gateway, negative, answer("price < 5"), "try")
-    assert (result.outcome, result.codes) == ("stopped", ("no attempt passed",))
+    assert (result.outcome, result.cause) == ("stopped", "check")
+    assert result.codes == ("no attempt passed",)
     assert "the check failed" in result.why
 
 
 def test_only_tasks_with_a_visible_check_are_tried(negative: Task, which: Task) -> None:
     assert [WAYS["try"].fits(task) for task in (negative, which)] == [True, False]
+
+
+def test_lines_that_are_not_there_are_stopped_with_the_reason(
+    gateway: RunningGateway, negative: Task
+) -> None:
+    task = type(negative)(**{**vars(negative), "selection": (900, 901)})
+    result = run(gateway, task, "")
+    assert (result.outcome, result.cause) == ("stopped", "check")
+    assert result.codes == ("cannot be asked",)
+    assert "is no part of the file" in result.why
+    assert result.requests == 0
 
 
 def test_a_server_that_is_gone_is_no_result(negative: Task) -> None:

@@ -81,8 +81,8 @@ def test_the_tables_tell_counts_shares_and_causes(capsys: pytest.CaptureFixture[
     told = capsys.readouterr().out
     assert report.figures["outcomes"]["vivace"]["right"] == 3
     assert report.figures["by kind"]["fix"]["rewrite"]["wrong"] == 3
-    assert "3 ( 60%)" in told
-    assert "right 23% to 88%" in told
+    assert "3 60% (23-88)" in told
+    assert "3/1/0/1  60% (23-88)" in told
     assert "check (syntax+unbound), stopped 1" in told
     assert "3 and 1 of 4; with vivace alone 2" in told
 
