@@ -69,6 +69,7 @@ class Reply:
     seconds: float
     tokens: int
     complete: bool
+    drafted: int = 0
 
 
 @dataclass
@@ -104,8 +105,10 @@ class Endpoint:
         )
         if response["status"] == "failed":
             raise RuntimeError(f"the model did not answer: {response['error']}")
-        tokens = response["usage"]["output_tokens"]
-        return Reply(text, seconds, tokens, response["status"] == "completed")
+        usage = response["usage"]
+        drafted = usage["output_tokens_details"].get("accepted_prediction_tokens", 0)
+        complete = response["status"] == "completed"
+        return Reply(text, seconds, usage["output_tokens"], complete, drafted)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
 """From Enter to the applied edit: Vivace and three plain prompts, on one engine that drafts.
 
 All ask the same model over a WebSocket in turn, each with the old text as its draft and with two
-tries. Applied means on the disk, through the journal that undo reads. The first hunk is the moment
-from which a change could be shown; the plain ways are given our parser for that. Edits that Vivace
-does without a model (renames) are left out.
+tries: Vivace at the desk, as ``vivace edit --yes`` does. Applied means on the disk, through the
+journal that undo reads. The first hunk is the moment from which a change could be shown; the plain
+ways are given our parser for that. Edits that need no model (renames) are left out.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from bench._edit_arms import ARMS, TRIES, plan_for, room
 from bench._edit_engine import Endpoint
 from bench._report import Report, ratio_of
 from bench._socket import Client
 from bench.edit_quality import endpoint_of
+from bench.edit_runs.desk import WAYS, at_desk
+from bench.edit_runs.plain import PLAIN, Plain, room
 from bench.edit_runs.tasks import Task, tasks_of
 from vivace.protocol.items import Item, Message
 from vivace.workspace.document import read
 from vivace.workspace.journal import Change, Journal
 from vivace.workspace.paths import Workspace
 
+ARMS = (*PLAIN, "vivace")
+TRIES = 2
 ENDS = ("response.completed", "response.incomplete", "response.failed", "error")
 
 
@@ -44,28 +46,6 @@ class Timing:
     """Of the engine, each with one token of its own and what it took of the draft: what an edit
     costs on any machine, whoever else is busy on it."""
     first_hunk: float | None = None
-
-
-class Desk:
-    """A folder with one file, as a person would have it open."""
-
-    def __init__(self, folder: Path, task: Task) -> None:
-        self._workspace = Workspace(folder)
-        self._path = folder / Path(task.path).name
-        self._path.write_text(task.text, "utf-8")
-        self._journal = Journal(self._workspace, folder.parent / "state")
-
-    def read(self) -> str:
-        self._document = read(self._workspace.resolve(self._path.name))
-        return self._document.text
-
-    def write(self, text: str) -> None:
-        change = Change(self._document.path, self._document.version, self._document.encode(text))
-        self._journal.apply([change], "edit")
-
-    @property
-    def text(self) -> str:
-        return self._path.read_text("utf-8")
 
 
 @dataclass
@@ -98,47 +78,74 @@ class Stream:
         self.steps += usage["output_tokens"] - drafted
 
 
-async def timed(arm: str, stream: Stream, task: Task, desk: Desk) -> Timing:
-    entered, stream.steps = time.perf_counter(), 0
-    desk.read()
-    trying = ARMS[arm](task, stream.model)
-    first: float | None = None
-    for number in range(TRIES):
-        trying = trying.again() if number else trying
-        most = room(trying.prediction)
-        async for delta in stream.answer(trying.items, trying.prediction, most):
-            if trying.feed(delta) and first is None:
-                first = time.perf_counter() - entered
-        found = trying.finish(complete=stream.complete)
-        if found.text is not None:
-            desk.write(found.text)
-            applied = time.perf_counter() - entered
-            right = task.judge(desk.text).outcome == "right"
-            return Timing(applied, True, right, stream.steps, first or applied)
-    return Timing(time.perf_counter() - entered, False, False, stream.steps)
+def at_the_desk(task: Task, endpoint: Endpoint) -> Timing | None:
+    """None where no model was asked."""
+    done = at_desk(task, WAYS["vivace"], endpoint.url, endpoint.model)
+    if not done.requests:
+        return None
+    applied, steps = done.text != task.text, done.tokens - done.drafted
+    right = applied and task.judge(done.text).outcome == "right"
+    return Timing(done.seconds, applied, right, steps, done.first_hunk if applied else None)
+
+
+async def plainly(arm: str, stream: Stream, task: Task) -> Timing:
+    """Written through the journal too, as an edit at the desk is."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "work"
+        task.lay_out(root)
+        entered, stream.steps = time.perf_counter(), 0
+        workspace = Workspace(root)
+        document = read(workspace.resolve(task.path))
+        trying = Plain(task, arm)
+        first: float | None = None
+        for number in range(TRIES):
+            trying = trying.again() if number else trying
+            most = room(trying.prediction)
+            async for delta in stream.answer(trying.items, trying.prediction, most):
+                if trying.feed(delta) and first is None:
+                    first = time.perf_counter() - entered
+            found = trying.finish(complete=stream.complete)
+            if found.text is not None:
+                change = Change(document.path, document.version, document.encode(found.text))
+                Journal(workspace, root.parent / "state").apply([change], "edit")
+                applied = time.perf_counter() - entered
+                right = task.judge(found.text).outcome == "right"
+                return Timing(applied, True, right, stream.steps, first or applied)
+        return Timing(time.perf_counter() - entered, False, False, stream.steps)
+
+
+async def timed(arm: str, task: Task, endpoint: Endpoint, stream: Stream) -> Timing | None:
+    if arm in PLAIN:
+        timing: Timing | None = await plainly(arm, stream, task)
+    else:
+        timing = await asyncio.to_thread(at_the_desk, task, endpoint)
+    if timing is None:
+        told = "left out: no model was asked"
+    else:
+        verdict = "right" if timing.right else "wrong" if timing.applied else "refused"
+        told = f"{timing.ended:>8.2f} s {timing.steps:>5} steps  {verdict}"
+    print(f"    {arm:<16}{task.id:<36}{told}", flush=True)
+    return timing
 
 
 async def measure(
-    port: int, tasks: Sequence[Task], arms: Sequence[str], options: Any
+    endpoint: Endpoint, tasks: Sequence[Task], arms: Sequence[str], minutes: int
 ) -> dict[str, list[Timing]]:
-    until = time.perf_counter() + options.minutes * 60
+    until = time.perf_counter() + minutes * 60
     found: dict[str, list[Timing]] = {arm: [] for arm in arms}
-    async with Client.at(port) as client:
-        stream = Stream(client, options.model)
+    async with Client.at(port_of(endpoint)) as client:
+        stream = Stream(client, endpoint.model)
         async for _ in stream.answer([Message(role="user", content="Hello")], "", 4):
             pass  # the first request of an engine is slow
         for number, task in enumerate(tasks):
             if time.perf_counter() > until:
                 break
             place = number % len(arms)
-            for arm in (*arms[place:], *arms[:place]):
-                with tempfile.TemporaryDirectory() as folder:
-                    (work := Path(folder) / "work").mkdir()
-                    timing = await timed(arm, stream, task, Desk(work, task))
-                found[arm].append(timing)
-                verdict = "right" if timing.right else "wrong" if timing.applied else "refused"
-                took = f"{timing.ended:>8.2f} s {timing.steps:>5} steps"
-                print(f"    {arm:<16}{task.id:<36}{took}  {verdict}", flush=True)
+            turn = (*arms[place:], *arms[:place])
+            timings = {arm: await timed(arm, task, endpoint, stream) for arm in turn}
+            for arm, timing in timings.items():
+                if timing is not None and None not in timings.values():
+                    found[arm].append(timing)
     return found
 
 
@@ -189,10 +196,6 @@ def steps(timings: Sequence[Timing]) -> list[float]:
     return [float(each.steps) for each in timings]
 
 
-def needing_a_model(tasks: Sequence[Task], model: str) -> list[Task]:
-    return [task for task in tasks if plan_for(task, model).known is None]
-
-
 def port_of(endpoint: Endpoint) -> int:
     return int(endpoint.url.rpartition(":")[2])
 
@@ -205,15 +208,15 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("vllm", "vllm or llamacpp"),
         url=("", "an endpoint that runs already, instead of one of our own"),
+        set=("old", "tuning, old, or FOLDER[,FOLDER] of TOML files"),
         minutes=(20, "no further task after so many minutes"),
         arms=(",".join(ARMS), "which ways"),
     )
     arms = [arm for arm in ARMS if arm in options.arms.split(",")]
-    with tasks_of("old") as tasks:
-        tasks = needing_a_model(tasks, options.model)
-    random.Random(1).shuffle(tasks)  # so that those of any number of minutes are of all kinds
-    with endpoint_of(options, context=8192) as endpoint:
-        found = asyncio.run(measure(port_of(endpoint), tasks, arms, options))
+    with tasks_of(options.set) as tasks, endpoint_of(options) as endpoint:
+        random.Random(1).shuffle(tasks)  # so that those of any number of minutes are of all kinds
+        edits = [task for task in tasks if task.expect == "edit"]
+        found = asyncio.run(measure(endpoint, edits, arms, options.minutes))
     tell(report, found)
     report.end()
 

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import _files
-from bench._edit_arms import PLAIN
 from bench._edit_engine import Endpoint, serving
 from bench._report import Report
 from bench.edit_runs.desk import WAYS, at_desk
-from bench.edit_runs.plain import plainly
+from bench.edit_runs.plain import PLAIN, plainly
 from bench.edit_runs.results import Result, Results, result_of
 from bench.edit_runs.tables import goals, tell
 from bench.edit_runs.tasks import Task, chosen, tasks_of, why_skipped
@@ -80,11 +79,11 @@ def ran(endpoint: Endpoint, jobs: Sequence[Job], results: Results, options: Any)
 
 
 @contextlib.contextmanager
-def endpoint_of(options: Any, context: int = CONTEXT) -> Iterator[Endpoint]:
+def endpoint_of(options: Any) -> Iterator[Endpoint]:
     if options.url:
         yield Endpoint(options.url.rstrip("/").removesuffix("/v1"), options.model)
         return
-    with serving(options.engine, options.model, context=context) as endpoint:
+    with serving(options.engine, options.model, context=CONTEXT) as endpoint:
         yield endpoint
 
 

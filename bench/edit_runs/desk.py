@@ -15,6 +15,7 @@ from bench.edit_sets.syntax import Span
 from vivace.client.connection import ClientError
 from vivace.desk.edit import Editing, Result, Settings
 from vivace.desk.events import (
+    Answered,
     Asked,
     AttemptFailed,
     Conflicted,
@@ -59,12 +60,15 @@ class Recorder(Unattended):
     def __init__(self) -> None:
         self.began = time.perf_counter()
         self.told: list[Event] = []
-        self.seconds: float | None = None
+        self.applied: float | None = None
+        self.first_hunk: float | None = None
 
     def tell(self, event: Event) -> None:
         self.told.append(event)
-        if isinstance(event, Wrote) and self.seconds is None:
-            self.seconds = self.after()
+        if isinstance(event, Wrote) and self.applied is None:
+            self.applied = self.after()
+        if isinstance(event, Answered) and event.hunks and self.first_hunk is None:
+            self.first_hunk = self.after()
 
     def after(self) -> float:
         return time.perf_counter() - self.began
@@ -119,12 +123,18 @@ def regions_shown(plan: EditPlan) -> tuple[Span, ...]:
 
 def _done(text: str, person: Recorder, result: Result, way: Way, never_asked: str) -> Done:
     plans = [event.plan for event in person.told if isinstance(event, Asked)]
+    ended = [event.speed for event in person.told if isinstance(event, Ended)]
+    speeds = [speed for speed in ended if speed is not None]
+    # Of several attempts at once, only the one that won tells how many it wrote.
+    written = sum(each.tokens for each in speeds)
     refused = [made.outcome.text for made in result.edits if not result.applied]
     nobody_passed = any(isinstance(event, NoAttemptPassed) for event in person.told)
     return Done(
         text=text,
-        seconds=person.after() if person.seconds is None else person.seconds,
-        tokens=_tokens(person, result, way),
+        seconds=person.after() if person.applied is None else person.applied,
+        tokens=sum(made.tokens for made in result.edits) if way.attempts > 1 else written,
+        drafted=sum(each.drafted for each in speeds),
+        first_hunk=person.first_hunk or person.applied,
         requests=_requests(plans, way, nobody_passed=nobody_passed),
         why=never_asked or _why(person) or result.status,
         codes=("cannot be asked",) if never_asked else _codes(result, nobody_passed=nobody_passed),
@@ -140,14 +150,6 @@ def _codes(result: Result, *, nobody_passed: bool) -> tuple[str, ...]:
         return ("no attempt passed",)
     problems = (each for made in result.edits for each in made.outcome.problems)
     return tuple(dict.fromkeys(each.code for each in problems))
-
-
-def _tokens(person: Recorder, result: Result, way: Way) -> int:
-    """Of several attempts at once, only the one that won tells how many."""
-    if way.attempts > 1:
-        return sum(made.tokens for made in result.edits)
-    ended = [event.speed for event in person.told if isinstance(event, Ended)]
-    return sum(speed.tokens for speed in ended if speed is not None)
 
 
 def _requests(plans: list[EditPlan], way: Way, *, nobody_passed: bool) -> int:

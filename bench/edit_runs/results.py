@@ -38,6 +38,10 @@ class Done:
     tokens: int
     requests: int
     """How often a model was asked."""
+    drafted: int = 0
+    """Of the tokens, those that were drafted: the others are steps of the engine."""
+    first_hunk: float | None = None
+    """Seconds from Enter until a change could be shown."""
     why: str = ""
     """What was said where the file was left alone."""
     codes: tuple[str, ...] = ()
@@ -63,6 +67,7 @@ class Result(Struct, frozen=True, kw_only=True):
     codes: tuple[str, ...]
     seconds: float
     tokens: int
+    drafted: int = 0
     requests: int
     regions: tuple[tuple[int, int], ...] | None
     """First and last lines, counted from 1."""
@@ -93,6 +98,7 @@ def result_of(task: Task, arm: str, model: str, done: Done) -> Result:
         codes=done.codes,
         seconds=round(done.seconds, 3),
         tokens=done.tokens,
+        drafted=done.drafted,
         requests=done.requests,
         regions=None if done.regions is None else tuple(map(_lines, done.regions)),
         region_right=right,

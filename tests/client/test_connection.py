@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -15,6 +16,7 @@ from tests.support.process import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
+from vivace.client.events import Response
 from vivace.engines.scripted import Die, Fail, Reply, Say, Stall, Think
 
 
@@ -72,6 +74,22 @@ def test_the_figures_are_those_of_the_engine() -> None:
     assert figures.first_token >= 0.3
     assert figures.tokens_per_second is not None
     assert 40 < figures.tokens_per_second < 250
+
+
+@pytest.mark.parametrize(
+    ("details", "drafted"),
+    [
+        ({"accepted_prediction_tokens": 7}, 7),
+        ({"accepted_prediction_tokens": "many"}, 0),
+        ({}, 0),
+        (None, 0),
+        ("none", 0),
+    ],
+)
+def test_drafted_tokens_are_told_where_the_server_tells_them(details: object, drafted: int) -> None:
+    usage = {"output_tokens": 9, "output_tokens_details": details}
+    response = msgspec.convert({"id": "r", "usage": usage}, Response)
+    assert (response.output_tokens, response.drafted_tokens) == (9, drafted)
 
 
 def test_a_turn_without_text_has_tokens_and_no_first_one(gateway: RunningGateway) -> None:

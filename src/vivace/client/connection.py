@@ -78,6 +78,8 @@ class Figures(Struct):
     first: float | None = None
     last: float | None = None
     tokens: int = 0
+    drafted: int = 0
+    """Of the tokens, those that were drafted rather than written one by one."""
 
     @property
     def first_token(self) -> float | None:
@@ -245,6 +247,7 @@ class Connection:
     def _finish(self) -> None:
         if self.response is not None:
             self.figures.tokens = self.response.output_tokens
+            self.figures.drafted = self.response.drafted_tokens
             if self.response.error is not None:
                 raise self.response.error.told()
 

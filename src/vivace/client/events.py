@@ -30,6 +30,7 @@ class Failure(Struct):
 
 class _Usage(Struct):
     output_tokens: int = 0
+    output_tokens_details: Any = None
 
 
 class _Incomplete(Struct):
@@ -49,6 +50,13 @@ class Response(Struct):
     @property
     def output_tokens(self) -> int:
         return self.usage.output_tokens if self.usage else 0
+
+    @property
+    def drafted_tokens(self) -> int:
+        """How many of them were drafted; another endpoint may not tell."""
+        details = self.usage.output_tokens_details if self.usage else None
+        drafted = details.get("accepted_prediction_tokens") if isinstance(details, dict) else None
+        return drafted if isinstance(drafted, int) else 0
 
     @property
     def tier(self) -> str | None:

@@ -245,7 +245,7 @@ def _tier(response: Response | None) -> str | None:
 
 
 def _speed(figures: Figures) -> Speed:
-    return Speed(figures.tokens, figures.first_token, figures.tokens_per_second)
+    return Speed(figures.tokens, figures.first_token, figures.tokens_per_second, figures.drafted)
 
 
 def _length(items: Sequence[Message]) -> int:

@@ -66,6 +66,8 @@ class Speed(Struct, frozen=True):
     tokens: int
     first_token: float | None
     per_second: float | None
+    drafted: int = 0
+    """Of the tokens, those that were drafted rather than written one by one."""
 
 
 class Ended(Struct, frozen=True):

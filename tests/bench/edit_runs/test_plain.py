@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bench._edit_arms import ARMS, Read
-from bench._plain_edits import Unfit, replaced
+from bench.edit_runs.plain import PLAIN, Plain, Read
+from bench.edit_runs.prompts import Unfit, replaced
 from bench.edit_runs.tasks import Task, tasks_of
 
 from vivace.syntax.lines import dedented, lines_of, margin_of
@@ -42,20 +42,17 @@ ANSWERS = {
     "rewrite": fenced(RIGHT),
     "search_replace": changed_block(),
     "region": fenced(region_of(RIGHT)),
-    "vivace": fenced(region_of(RIGHT)),
 }
 UNCHANGED = {
     "rewrite": fenced(TASK.text),
     "search_replace": block("        self.misses = 0\n", "        self.misses = 0\n"),
     "region": fenced(region_of(TASK.text)),
-    "vivace": fenced(region_of(TASK.text)),
 }
-every_arm = pytest.mark.parametrize("arm", ARMS)
-plain_arms = pytest.mark.parametrize("arm", [arm for arm in ARMS if arm != "vivace"])
+every_arm = pytest.mark.parametrize("arm", PLAIN)
 
 
 def read(arm: str, answer: str, task: Task = TASK, *, complete: bool = True) -> Read:
-    trying = ARMS[arm](task, "a-0.5b")
+    trying = Plain(task, arm)
     for at in range(0, len(answer), 7):
         trying.feed(answer[at : at + 7])
     return trying.finish(complete=complete)
@@ -80,14 +77,14 @@ def test_an_answer_that_was_cut_off_is_refused(arm: str) -> None:
     assert read(arm, ANSWERS[arm], complete=False).text is None
 
 
-@plain_arms
+@every_arm
 def test_a_file_that_would_not_parse_is_refused(arm: str) -> None:
     found = read(arm, ANSWERS[arm].replace(">=", ">= )"))
     assert found.text is None
     assert "does not parse" in found.why
 
 
-@plain_arms
+@every_arm
 def test_what_is_wrong_but_parses_is_applied(arm: str) -> None:
     found = read(arm, ANSWERS[arm].replace(">=", "!="))
     assert found.text is not None
@@ -96,7 +93,7 @@ def test_what_is_wrong_but_parses_is_applied(arm: str) -> None:
 
 @every_arm
 def test_another_try_is_told_why_and_sees_its_answer(arm: str) -> None:
-    trying = ARMS[arm](TASK, "a-0.5b")
+    trying = Plain(TASK, arm)
     trying.feed(UNCHANGED[arm])
     trying.finish(complete=True)
     after = trying.again()
@@ -107,15 +104,15 @@ def test_another_try_is_told_why_and_sees_its_answer(arm: str) -> None:
     assert "Answer again" in str(asked.content)
 
 
-def test_the_region_is_the_one_that_vivace_shows() -> None:
-    shown = [str(ARMS[arm](TASK, "a-0.5b").items[-1].content) for arm in ("region", "vivace")]
-    assert all(region_of(TASK.text) in text for text in shown)
-    assert not any("def purge" in text for text in shown)
+def test_the_region_is_shown_alone() -> None:
+    shown = str(Plain(TASK, "region").items[-1].content)
+    assert region_of(TASK.text) in shown
+    assert "def purge" not in shown
 
 
 @pytest.mark.parametrize("arm", ["rewrite", "search_replace"])
 def test_a_change_is_shown_before_the_answer_ends(arm: str) -> None:
-    trying = ARMS[arm](TASK, "a-0.5b")
+    trying = Plain(TASK, arm)
     shown = [trying.feed(f"{line}\n") for line in ANSWERS[arm].splitlines()]
     assert any(shown)
 
