@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bench.edit_runs.tasks import Task
-from bench.edit_sets.boundaries import touchable
+from bench.edit_sets.boundaries import neighbours, touchable
 from bench.edit_sets.syntax import Source, Span
 
 __all__ = ["MOST_LINES", "changed_lines", "definitions_around", "region_right"]
@@ -28,16 +29,14 @@ def changed_lines(before: str, after: str) -> int:
 def region_right(task: Task, regions: Sequence[Span], most: int = MOST_LINES) -> bool | None:
     """Whether the regions hold every line that the reference changes, and are small enough.
 
-    Lines are inserted beside a line, which must be in a region. None where no edit is right.
+    What is inserted counts by the lines beside it. None where no edit is right.
     """
     if task.reference is None:
         return None
     if sum(region.end - region.start for region in regions) > most:
         return False
-    return all(
-        any(region.start <= place.start and place.end <= region.end for region in regions)
-        for place in _places(_source(task), Source(task.language, task.reference))
-    )
+    changes = _changes(_source(task), Source(task.language, task.reference))
+    return all(any(change.within(region) for region in regions) for change in changes)
 
 
 def definitions_around(task: Task) -> tuple[int, int] | None:
@@ -49,41 +48,53 @@ def definitions_around(task: Task) -> tuple[int, int] | None:
     lines = touchable(before, reference, ())
     lines = lines - before.import_lines or lines
     if not lines:  # something new between definitions
-        lines = {_above(before, place.start) for place in _places(before, reference)}
-        lines = {line for each in lines for line in _unit(before, each)}
+        above = (min(change.beside) for change in _changes(before, reference))
+        lines = {line for each in above for line in _unit(before, each)}
     return min(lines) + 1, max(lines) + 1
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Old lines that change, or beside which lines are inserted."""
+
+    span: Span
+    beside: frozenset[int]
+    """Where nothing old changes: lines of which one must be shown."""
+    imports: bool
+
+    def within(self, region: Span) -> bool:
+        if self.span.start < self.span.end:
+            return region.start <= self.span.start and self.span.end <= region.end
+        return any(region.holds(line) for line in self.beside)
 
 
 def _source(task: Task) -> Source:
     return Source(task.language, task.text)
 
 
-def _places(before: Source, after: Source) -> list[Span]:
-    """The old lines that change; none where lines are only inserted.
-
-    Imports count only where nothing else changes: an edit brings its own to where they belong.
-    """
-    found = list(_changes(before, after))
-    return [place for place, imports in found if not imports] or [place for place, _ in found]
-
-
-def _changes(before: Source, after: Source) -> Iterator[tuple[Span, bool]]:
+def _changes(before: Source, after: Source) -> list[_Change]:
+    """Imports count only where nothing else changes: an edit brings its own to their place."""
+    found: list[_Change] = []
     matcher = difflib.SequenceMatcher(None, before.lines, after.lines, autojunk=False)
     for kind, start, end, first, last in matcher.get_opcodes():
         if kind == "equal":
             continue
         old = (line in before.import_lines for line in _written(before, start, end))
         new = (line in after.import_lines for line in _written(after, first, last))
-        yield Span(start, end), all(old) and all(new)
+        beside = neighbours(after, start, first, last) or _around(before, start)
+        found.append(_Change(Span(start, end), frozenset(beside), all(old) and all(new)))
+    return [change for change in found if not change.imports] or found
 
 
 def _written(source: Source, start: int, end: int) -> list[int]:
     return [line for line in range(start, end) if source.lines[line].strip()]
 
 
-def _above(source: Source, place: int) -> int:
-    """The last line with something in it before this place."""
-    return next((line for line in range(place - 1, -1, -1) if source.lines[line].strip()), 0)
+def _around(source: Source, place: int) -> set[int]:
+    """The nearest lines with something in them, before this place and from it on."""
+    written = _written(source, 0, len(source.lines))
+    above = [line for line in written if line < place][-1:]
+    return {*above, *[line for line in written if line >= place][:1]}
 
 
 def _unit(source: Source, line: int) -> range:

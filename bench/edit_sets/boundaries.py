@@ -16,7 +16,7 @@ from tree_sitter import Node
 from bench.edit_sets.errors import BadSet
 from bench.edit_sets.syntax import Source, name_of, text_of, walk
 
-__all__ = ["outside", "touchable"]
+__all__ = ["neighbours", "outside", "touchable"]
 
 _LINES = re.compile(r"(\d+)-(\d+)")
 _INTERPRETED = {"python", "javascript", "typescript"}
@@ -69,14 +69,14 @@ def _touched(before: Source, reference: Source) -> set[int]:
     for tag, start, end, first, last in matcher.get_opcodes():
         if tag == "equal":
             continue
-        touched = set(range(start, end)) or _neighbours(reference, start, first, last)
+        touched = set(range(start, end)) or neighbours(reference, start, first, last)
         for line in touched:
             unit = before.unit(line)
             lines |= set(range(unit.start, unit.end)) if unit else {line}
     return lines
 
 
-def _neighbours(reference: Source, at: int, first: int, last: int) -> set[int]:
+def neighbours(reference: Source, at: int, first: int, last: int) -> set[int]:
     """The old lines beside an insertion that are in one definition with what is inserted."""
     lines: set[int] = set()
     for line in range(first, last):
