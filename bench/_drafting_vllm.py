@@ -66,7 +66,7 @@ class DraftingEngine:
         from vllm.sampling_params import RequestOutputKind, SamplingParams
 
         from bench._forced_text import FORCED, ORACLE
-        from vivace.engines.vllm_edits import OLD
+        from vivace.engines.old_code import OLD
 
         prompt = self._prompt(request["ask"]) if "ask" in request else self._ids(request["raw"])
         extra: dict[str, Any] = {}

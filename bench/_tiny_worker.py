@@ -14,7 +14,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from bench._force import force
-from vivace.engines.vllm_edits import OLD
+from vivace.engines.old_code import OLD
 
 CHANGED_EVERY = 100
 _SENTENCE = "The next step is to read the module that the last line names, and then to test it. "

@@ -22,8 +22,9 @@ MODULES = [
         if not found.name.endswith("__main__")  # a program, not a module to be imported
     ),
 ]
-if importlib.util.find_spec("vllm") is None:  # only vLLM itself imports this one
+if importlib.util.find_spec("vllm") is None:  # only vLLM itself imports these
     MODULES.remove("vivace.engines.vllm_edits")
+    MODULES.remove("vivace.engines.vllm_lenient")
 CORE = [
     name
     for name in MODULES

@@ -43,7 +43,7 @@ def function(default: int, text: str | None = None) -> str:
     """The answer that ``vivace edit`` would want."""
     region = plan(Task(PATH, sample(), INSTRUCTION), Context(), "").region
     lines = (text or changed(default)).split("\n")[region.start : region.end]
-    return "```python\n" + "".join(f"{line[4:]}\n" for line in lines) + "```\n"
+    return "```python\n" + "".join(f"{line[4:]}\n" for line in lines) + "```"
 
 
 REWRITE = Reply(when=WHOLE_FILE, then=(Say(f"```python\n{changed(10)}```\n"),))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.server import MODEL, RunningGateway
 from vivace.client.connection import open_connection
+from vivace.conversation.deltas import Delta
 from vivace.desk.applying import Accepted
 from vivace.desk.asking import Asker
 from vivace.desk.edit import Editing, Result, Settings
 from vivace.desk.events import CheckFails, CheckSaid, Event, NothingWritten, Refused, Wrote
 from vivace.desk.person import Unattended
 from vivace.desk.targets import open_target
+from vivace.engines.base import Chat, Work
 from vivace.engines.scripted import Reply, Say
+from vivace.protocol.requests import Prediction
 from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace
 
@@ -130,3 +133,27 @@ def test_a_check_that_fails_is_heard_and_the_edit_is_kept(
     assert isinstance(person.told[-1], CheckFails)
     assert any(isinstance(event, Wrote) for event in person.told)
     assert file.read_text() == NEW
+
+
+@pytest.mark.parametrize("leniency", [0.0, 4.0])
+def test_how_far_the_old_code_is_believed_goes_with_what_is_foretold(
+    gateway: RunningGateway, file: Path, monkeypatch: pytest.MonkeyPatch, leniency: float
+) -> None:
+    heard: list[Prediction | None] = []
+    generate = gateway.engine.generate
+
+    def overheard(work: Work) -> AsyncGenerator[Delta, None]:
+        assert isinstance(work.prompt, Chat)
+        heard.append(work.prompt.prediction)
+        return generate(work)
+
+    async def edit() -> None:
+        workspace = Workspace(file.parent)
+        async with open_connection(gateway.url, None) as connection:
+            asker = Asker(connection, Somebody(), workspace, MODEL, leniency=leniency)
+            await asker.edit(open_target(workspace, str(file)), "use b in all functions")
+
+    monkeypatch.setattr(gateway.engine, "generate", overheard)
+    gateway.engine.play([Reply(then=(Say(f"```python\n{NEW}```"),))])
+    asyncio.run(edit())
+    assert heard == [Prediction(f"```python\n{OLD}```", leniency=leniency)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vivace.protocol.items import FunctionCallOutput, Item, Message
 from vivace.protocol.requests import Prediction
-from vivace.speculation.sources import old_text
+from vivace.speculation.sources import instruction, old_text
 
 
 def block(code: str) -> str:
@@ -37,3 +37,13 @@ def test_only_so_much_is_remembered() -> None:
 def test_a_block_that_is_not_closed_on_a_line_of_its_own_goes_to_the_end() -> None:
     shown = "```ts\nlet a = 1;\nlet b = 2;```"
     assert old_text([Message(role="user", content=f"Change this:\n{shown}")], None) == shown
+
+
+def test_an_instruction_is_what_the_user_said_around_the_code() -> None:
+    items: list[Item] = [
+        Message(role="user", content=f"Here is foo:\n{block('code = 1')}\nRename it."),
+        Message(role="assistant", content="an answer"),
+        Message(role="user", content="Again."),
+    ]
+    said = instruction(items).split()
+    assert said == ["Here", "is", "foo:", "Rename", "it.", "Again."]

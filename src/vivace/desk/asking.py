@@ -41,6 +41,8 @@ __all__ = ["Asker", "Made", "Sampling"]
 
 _ROOM = 512
 """Tokens that an answer may have beside the code it repeats."""
+_LENIENCY = 0.0
+"""Nats by which old code is preferred behind the first change of a rewrite; 0 is off."""
 _NO_MODEL = "no model needed"
 _LONGEST = 24_000
 """Characters; a conversation that is longer makes way for a new look at the file."""
@@ -86,6 +88,7 @@ class Asker:
     sampling: Sampling = field(default_factory=Sampling)
     patient: bool = True
     """Whether a bad answer is asked for again."""
+    leniency: float = _LENIENCY
     _context: Context = field(default_factory=Context)
     _chain: _Chain = field(default_factory=_Chain)
 
@@ -192,6 +195,8 @@ class Asker:
             "max_output_tokens": _ROOM + len(asked.prediction) // 2,
             "prediction": {"type": "content", "content": asked.prediction},
         }
+        if self.leniency and asked.format == "region":
+            body["prediction"]["leniency"] = self.leniency
         if model:
             body["model"] = model
         if self.sampling.seed is not None:

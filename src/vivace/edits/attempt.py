@@ -164,7 +164,7 @@ def _plan_region(
         region=region,
         format="region",
         items=items,
-        prediction=block + "\n",
+        prediction=block,
     )
 
 

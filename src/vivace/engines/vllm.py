@@ -28,6 +28,7 @@ from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
 from vivace.engines.hub_template import HubTemplate
 from vivace.engines.messages import estimate_tokens
+from vivace.engines.old_code import carried
 from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify
 from vivace.engines.token_text import TokenText
 from vivace.engines.tool_forms import ToolForms
@@ -35,7 +36,6 @@ from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
 from vivace.models import Fim
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat
-from vivace.speculation.sources import old_text
 from vivace.supervisor import Supervisor
 
 __all__ = ["WRITTEN_FOR", "VllmEngine"]
@@ -243,12 +243,12 @@ class VllmEngine:
         assert book is not None
         chat = work.prompt if isinstance(work.prompt, Chat) else Chat(items=())
         forms = ToolForms(chat.toolbox, chat.tool_choice)
-        prompt, draft = await self._written(work, forms, book)
+        prompt, old = await self._written(work, forms, book)
         if not self.healthy():
             raise EngineDied(f"{self.name} died before it could begin.")
         reading = self._reading(work, forms, prompt.ids)
-        if draft:
-            self._give_draft(draft, reading)
+        if old:  # the request carries the text that its answer may repeat
+            reading.sampling.extra_args = {**(reading.sampling.extra_args or {}), **old}
         work.tally.input = len(prompt.ids)
         generated: list[int] = []
         items = 0
@@ -283,8 +283,8 @@ class VllmEngine:
 
     async def _written(
         self, work: Work, forms: ToolForms, book: ChainBook
-    ) -> tuple[Prompt, list[int]]:
-        """The prompt as tokens, and those of the text that its answer may repeat."""
+    ) -> tuple[Prompt, dict[str, Any]]:
+        """The prompt as tokens, and what goes with it of the text that its answer may repeat."""
         from jinja2 import TemplateError
 
         if isinstance(work.prompt, Chat):
@@ -306,14 +306,13 @@ class VllmEngine:
 
     def _write_chat(
         self, chat: Chat, book: ChainBook, outline: Outline
-    ) -> tuple[Prompt, list[int]]:
+    ) -> tuple[Prompt, dict[str, Any]]:
         assert self._template is not None
-        old = old_text(chat.items, chat.prediction) if self._drafts else ""
-        return book.finish(outline), self._template.encode(old) if old else []
+        return book.finish(outline), carried(chat, self._template.encode) if self._drafts else {}
 
-    def _write_fill(self, text: str) -> tuple[Prompt, list[int]]:
+    def _write_fill(self, text: str) -> tuple[Prompt, dict[str, Any]]:
         assert self._template is not None
-        return Prompt(self._template.encode(text, special=True), "", 0, None), []
+        return Prompt(self._template.encode(text, special=True), "", 0, None), {}
 
     async def _stream(
         self, work: Work, prompt: Prompt, reading: _Reading
@@ -339,12 +338,6 @@ class VllmEngine:
             raise EngineRefused(f"{self.name} refused the request: {error}") from error
         except VLLMError as error:
             raise EngineError(f"{self.name} failed: {error}") from error
-
-    def _give_draft(self, ids: list[int], reading: _Reading) -> None:
-        """Let the request carry the text that its answer may repeat."""
-        from vivace.engines.vllm_edits import OLD
-
-        reading.sampling.extra_args = {**(reading.sampling.extra_args or {}), OLD: ids}
 
     def _text(self, fill: Fill) -> str:
         gap = fill.suffix is not None and self._fim is not None

@@ -2,7 +2,8 @@
 
 All that we use of vLLM's private interfaces for this stands here, for the version named in
 ``vllm.py``: three methods of ``Scheduler`` and ``Request.spec_token_ids``, and the loading of a
-proposer by name, which proposes nothing. vLLM imports this module in its own processes.
+proposer by name, which proposes nothing. vLLM imports this module in its own processes. What the
+worker does of it stands in ``vllm_lenient.py``.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Any, Literal
 from vllm.platforms import current_platform
 from vllm.v1.core.sched.scheduler import Scheduler
 
+from vivace.engines import vllm_lenient
+from vivace.engines.old_code import OLD, terms_of
+from vivace.engines.vllm_lenient import PREFERRED, Preferred
 from vivace.speculation.drafter import Drafter
+from vivace.speculation.leniency import Leniency
 from vivace.speculation.pace import Pace
 
-__all__ = ["EXACT_WIDTH", "OLD", "WIDTH", "EditScheduler", "NullProposer", "engine_arguments"]
+__all__ = ["EXACT_WIDTH", "WIDTH", "EditScheduler", "NullProposer", "engine_arguments"]
 
-OLD = "vivace_old"
-"""Under this name a request carries the tokens that its answer will repeat."""
 WIDTH = 64
 """The longest draft."""
 EXACT_WIDTH = 15
@@ -45,10 +48,10 @@ def engine_arguments(mode: Literal["edits", "exact"]) -> dict[str, Any]:
 
 
 class NullProposer:
-    """vLLM asks it after every step; the scheduler knows better."""
+    """vLLM asks it after every step; the scheduler knows better. It is made in the worker."""
 
     def __init__(self, config: Any) -> None:
-        pass
+        vllm_lenient.install()
 
     def load_model(self, *arguments: Any, **more: Any) -> None:
         pass
@@ -70,6 +73,8 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
             for request in self.running:
                 request.spec_token_ids = []
         output = super().schedule(*arguments, **more)
+        if not self._exact:
+            setattr(output, PREFERRED, self._preferred(output))
         self._step_began = time.perf_counter()
         return output
 
@@ -116,6 +121,30 @@ class EditScheduler(Scheduler):  # type: ignore[misc]
             drafts.append(draft + [_PADDING] * (EXACT_WIDTH - len(draft)))
         return drafts
 
+    def _preferred(self, output: Any) -> dict[str, Preferred]:
+        """Which old tokens are preferred in this step, of requests that ask for it."""
+        found: dict[str, Preferred] = {}
+        for name in output.num_scheduled_tokens:
+            leniency = self._leniency(self.requests[name])
+            if leniency is not None:
+                draft = output.scheduled_spec_decode_tokens.get(name, ())
+                tokens = leniency.along(draft)
+                if any(token is not None for token in tokens):
+                    found[name] = leniency.nats, tokens
+        return found
+
+    def _leniency(self, request: Any) -> Leniency | None:
+        """The request's own, told what has been written; none where it asks for none."""
+        if not hasattr(request, "vivace_leniency"):
+            request.vivace_leniency = _new_leniency(request)
+            request.vivace_followed = 0
+        leniency: Leniency | None = request.vivace_leniency
+        if leniency is not None:
+            written = request.output_token_ids
+            leniency.write(list(written[request.vivace_followed :]))
+            request.vivace_followed = len(written)
+        return leniency
+
     def _drafter(self, request: Any) -> Drafter | None:
         """The request's own, told what has been written; none where nothing is to be copied."""
         given = request.sampling_params.extra_args
@@ -143,6 +172,13 @@ def _sampling_breaks_drafts() -> bool:
     stood in that memory. Its own ways to draft suffer the same.
     """
     return bool(current_platform.is_cpu())
+
+
+def _new_leniency(request: Any) -> Leniency | None:
+    """Nothing is the best token where one is sampled, so those requests go without."""
+    given = request.sampling_params.extra_args if _greedy(request) else None
+    terms = terms_of(given) if given else None
+    return Leniency(given[OLD], terms) if given and terms else None
 
 
 def _greedy(request: Any) -> bool:

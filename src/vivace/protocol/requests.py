@@ -116,6 +116,8 @@ class Prediction(Struct, frozen=True):
 
     content: str | list[Part]
     type: Literal["content"] = "content"
+    leniency: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    """Ours: nats by which old code is preferred behind the first change (docs/drafts.md)."""
 
 
 class CacheOptions(Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from vivace.protocol.items import CustomToolCall, Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Prediction
 
-__all__ = ["old_text"]
+__all__ = ["instruction", "old_text"]
 
 _MOST = 60_000
 """Characters; what was shown longer ago is seldom rewritten."""
@@ -28,6 +28,12 @@ def old_text(items: Sequence[Item], prediction: Prediction | None) -> str:
         found.append(text)
         room -= len(text)
     return "\n".join(found)
+
+
+def instruction(items: Sequence[Item]) -> str:
+    """What the user said, without the code that was shown with it."""
+    said = (item for item in items if isinstance(item, Message) and item.role == "user")
+    return "\n".join(_FENCED.sub("", text_of(item.content)) for item in said)
 
 
 def _shown(items: Sequence[Item]) -> Iterator[str]:
