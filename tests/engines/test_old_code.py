@@ -62,3 +62,8 @@ def test_what_the_instruction_names_is_free_with_and_without_the_space_before_it
     assert terms.nats == 3
     assert terms.free == {words.numbers["fetch_all"], words.numbers[" fetch_all"]}
     assert words.numbers["import"] in terms.openings
+
+
+def test_it_is_told_which_tokens_end_a_line() -> None:
+    words, terms = lenient("change it", "a = 1\nb = 2")
+    assert terms.breaks == {words.numbers["\n"]}

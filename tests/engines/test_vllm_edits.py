@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any, Literal
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tests.support.vllm import needs_vllm, new_engine
+from tests.support.vllm import CARD, needs_vllm, new_engine
 from vivace.conversation.deltas import Finished, TextDelta, Tokens
+from vivace.edits.attempt import Task, plan
+from vivace.edits.context import Context
 from vivace.engines.base import Chat, Sampling, Work
 from vivace.engines.vllm import VllmEngine
 from vivace.protocol.items import Message
@@ -24,6 +27,34 @@ CODE = "\n\n".join(
     f"def function_{number}(value):\n    total = value * {number}\n    return total + {number}"
     for number in range(6)
 )
+LIMITER = """\
+export class RateLimiter {
+  check(key: string, cost: number): Decision {
+    const bucket = this.refill(key);
+    if (bucket.tokens > cost) {
+      bucket.tokens -= cost;
+      return { allowed: true, remaining: Math.floor(bucket.tokens), retryAfter: 0 };
+    }
+    const missing = cost - bucket.tokens;
+    return {
+      allowed: false,
+      remaining: Math.floor(bucket.tokens),
+      retryAfter: Math.ceil((missing / this.perSecond) * 1000),
+    };
+  }
+}
+"""
+EDIT = plan(
+    Task(
+        "rateLimiter.ts",
+        LIMITER,
+        "`check` must allow a request whose cost equals the tokens that are left.",
+    ),
+    Context(),
+    CARD.name,
+)
+TAKEN = "bucket.tokens -= cost;"
+"""A line that the model drops from this edit, by a small margin."""
 ASK = f"Repeat this file exactly, and nothing else.\n```python\n{CODE}\n```"
 
 
@@ -67,15 +98,34 @@ class Edits:
 
         return self._runner.run(both())
 
-    async def _ask(
+    def edit(self, leniency: float, *, beside: str | None = None) -> Answer:
+        """An edit that asks for leniency, alone or while something is sampled."""
+
+        async def both() -> Answer:
+            others = [self._ask(beside, None, 200, 0.3)] if beside else []
+            foretold = Prediction(EDIT.prediction, leniency=leniency)
+            edited, *_ = await asyncio.gather(self._answer(EDIT.items, foretold, 200), *others)
+            return edited
+
+        return self._runner.run(both())
+
+    def _ask(
         self, text: str, prediction: str | None, tokens: int, temperature: float = 0
+    ) -> Coroutine[Any, Any, Answer]:
+        foretold = Prediction(prediction) if prediction is not None else None
+        return self._answer([Message(role="user", content=text)], foretold, tokens, temperature)
+
+    async def _answer(
+        self,
+        items: Sequence[Message],
+        foretold: Prediction | None,
+        tokens: int,
+        temperature: float = 0,
     ) -> Answer:
         self._number += 1
-        chat = Chat(
-            items=[Message(id=f"m{self._number}", role="user", content=text)],
-            prediction=Prediction(prediction) if prediction is not None else None,
-        )
+        known = [replace(item, id=f"m{self._number}-{at}") for at, item in enumerate(items)]
         sampling = Sampling(temperature=temperature, max_tokens=tokens)
+        chat = Chat(items=known, prediction=foretold)
         work = Work(id=f"r{self._number}", model="m", prompt=chat, sampling=sampling)
         pieces, tokens_used = [], Tokens()
         async for delta in self.engine.generate(work):
@@ -141,6 +191,23 @@ def test_what_is_sampled_at_the_same_time_does_not_spoil_an_edit(edits: Edits) -
     assert "2" in sampled.text
 
 
+def test_with_leniency_a_line_that_nobody_spoke_of_stays(edits: Edits) -> None:
+    strict, lenient = edits.edit(0), edits.edit(4)
+    assert TAKEN not in strict.text, "this model no longer does the damage that is to be cured"
+    assert TAKEN in lenient.text
+    changed = "if (bucket.tokens === cost) {"
+    assert changed in strict.text
+    assert changed in lenient.text
+
+
+def test_with_leniency_it_does_not_matter_whether_anything_is_drafted(edits: Edits) -> None:
+    """On CPU nothing is, while something is sampled at the same time."""
+    alone = edits.edit(4)
+    beside = edits.edit(4, beside="Count from one to two hundred.")
+    assert beside.text == alone.text
+    assert beside.tokens.accepted < alone.tokens.accepted
+
+
 @pytest.mark.parametrize(("on_cpu", "method"), [(True, None), (False, "ngram")])
 def test_a_vllm_without_the_hooks_drafts_by_itself_where_that_is_safe(
     on_cpu: bool, method: str | None, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +232,7 @@ def test_at_one_width_drafts_do_not_change_a_letter() -> None:
             junk = exact.ask(text, prediction="zebra " * 400, tokens=40)
             assert good.text == junk.text
             assert good.tokens.accepted > junk.tokens.accepted
+        assert exact.edit(4).text == exact.edit(0).text
     finally:
         exact.close()
 
@@ -173,12 +241,17 @@ def test_what_we_use_of_vllm_is_still_there() -> None:
     """Private interfaces: when one of these changes, drafts must be looked at anew."""
     from vllm.v1.core.sched.scheduler import Scheduler
     from vllm.v1.request import Request
+    from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
     for method, parameters in (
         (Scheduler.update_draft_token_ids, ["draft_token_ids"]),
         (Scheduler.update_from_output, ["scheduler_output", "model_runner_output"]),
+        (GPUModelRunner.execute_model, ["scheduler_output", "intermediate_tensors"]),
+        (GPUModelRunner._sample, ["logits", "spec_decode_metadata"]),
     ):
         assert list(inspect.signature(method).parameters) == ["self", *parameters]
+    assert "num_draft_tokens" in SpecDecodeMetadata.__annotations__
     assert "total_num_scheduled_tokens" in inspect.getsource(Scheduler.schedule)
     source = inspect.getsource(Request)
     for name in ("spec_token_ids", "output_token_ids", "max_tokens", "is_prefill_chunk"):

@@ -19,8 +19,11 @@ code = st.lists(st.integers(0, 40), min_size=1, max_size=80)
 seeds = st.integers(0, 2**32)
 
 
-def terms(old: Sequence[int], nats: float = 4.0, **more: frozenset[int]) -> Terms:
-    return Terms(nats=nats, end=len(old), **more)
+BREAKS = frozenset({0, 3, 13, 23, 33, 53})
+
+
+def terms(old: Sequence[int], nats: float = 4.0, openings: frozenset[int] = frozenset()) -> Terms:
+    return Terms(nats=nats, end=len(old), breaks=BREAKS, openings=openings)
 
 
 class Model:
@@ -78,7 +81,9 @@ def test_the_answer_does_not_depend_on_how_much_is_drafted(
 @given(code, seeds)
 def test_nothing_given_changes_nothing(old: list[int], seed: int) -> None:
     model = Model(old, seed)
-    assert answer(model, old, terms(old, nats=0), cycle([5])) == answer(model, old, None, cycle([5]))
+    assert answer(model, old, terms(old, nats=0), cycle([5])) == answer(
+        model, old, None, cycle([5])
+    )
 
 
 @given(code, code)
@@ -114,7 +119,7 @@ def test_a_place_that_was_written_or_left_is_not_preferred_again(
 def test_named_tokens_and_the_closing_fence_are_never_preferred(
     old: list[int], new: list[int], free: frozenset[int], end: int
 ) -> None:
-    bounds = Terms(nats=4, end=min(end, len(old)), free=free)
+    bounds = Terms(nats=4, end=min(end, len(old)), free=free, breaks=BREAKS)
     leniency, cursor = Leniency(old, bounds), Cursor(old)
     for token in new:
         if leniency.preferred() is not None:
@@ -143,35 +148,49 @@ def test_to_look_ahead_along_a_draft_commits_to_nothing(
 OLD = list(range(100))
 
 
-def after(*written: int, **more: frozenset[int]) -> Leniency:
-    leniency = Leniency(OLD, terms(OLD, **more))
+def after(*written: int, openings: frozenset[int] = frozenset()) -> Leniency:
+    leniency = Leniency(OLD, terms(OLD, openings=openings))
     leniency.write(written)
     return leniency
 
 
-def test_behind_the_first_change_the_old_text_is_preferred_from_four_fitting_tokens_on() -> None:
+def test_behind_the_first_change_old_text_is_preferred_from_the_next_line_on() -> None:
     changed = (*OLD[:10], 500)
-    assert after(*changed, *OLD[11:14]).preferred() is None
+    assert after(*changed, *OLD[11:13]).preferred() is None
+    assert after(*changed, *OLD[11:14]).preferred() is None, "the indentation of the next"
     assert after(*changed, *OLD[11:15]).preferred() == 15
 
 
-def test_behind_a_jump_ahead_it_takes_twelve() -> None:
-    changed = (*OLD[:10], 500)
-    assert after(*changed, *OLD[40:51]).preferred() is None
-    assert after(*changed, *OLD[40:52]).preferred() == 52
+def test_four_tokens_must_fit() -> None:
+    replaced = (*OLD[:10], 500, 501)
+    assert after(*replaced, *OLD[13:16]).preferred() is None
+    assert after(*replaced, *OLD[13:17]).preferred() == 17
+
+
+def test_behind_a_jump_ahead_twelve_must() -> None:
+    jumped = (*OLD[:10], 500)
+    assert after(*jumped, *OLD[50:61]).preferred() is None
+    assert after(*jumped, *OLD[50:62]).preferred() == 62
+
+
+def test_a_line_that_is_indented_anew_leaves_the_next_free_to_be_so_too() -> None:
+    indented = (*OLD[:4], 500, *OLD[4:14])
+    assert after(*indented).preferred() is None
+    assert after(*indented, 501, *OLD[14:24]).preferred() is None
+    assert after(*indented, *OLD[14:16]).preferred() == 16
 
 
 def test_what_was_skipped_is_preferred_when_the_answer_comes_back_to_it() -> None:
-    moved = (*OLD[:10], 500, *OLD[40:60])
-    assert after(*moved, *OLD[20:24]).preferred() == 24
+    moved = (*OLD[:10], 500, *OLD[50:70])
+    assert after(*moved, *OLD[21:27]).preferred() == 27
 
 
 def test_an_import_that_is_added_is_not_yet_the_change() -> None:
-    added = (*OLD[:5], 700, 701)
-    assert after(*added, *OLD[5:10]).preferred() == 10
-    assert after(*added, *OLD[5:10], openings=frozenset({700})).preferred() is None
-    changed = (*added, *OLD[5:20], 500, *OLD[21:25])
-    assert after(*changed, openings=frozenset({700})).preferred() == 25
+    added = (*OLD[:5], 700, 701, 3)
+    assert after(*added, *OLD[5:20]).preferred() == 20
+    assert after(*added, *OLD[5:20], openings=frozenset({700})).preferred() is None
+    changed = (*added, *OLD[5:20], 500, *OLD[21:28])
+    assert after(*changed, openings=frozenset({700})).preferred() == 28
 
 
 def test_words_before_the_code_are_not_yet_the_change() -> None:

@@ -19,6 +19,8 @@ OLD = "vivace_old"
 _LENIENCY = "vivace_leniency"
 
 _CLOSING = re.compile(r"^(`{3,}|~{3,})\s*\Z", re.MULTILINE)
+_LINE = re.compile(r"[^\n]*\n+")
+"""With the empty lines behind it: tokenizers take these together."""
 _IMPORTS = ("import", "from", "#include", "use", "using")
 
 Encode = Callable[[str], list[int]]
@@ -37,6 +39,7 @@ def carried(chat: Chat, encode: Encode) -> dict[str, Any]:
         nats=nats,
         end=_common(ids, encode(_CLOSING.sub("", old))),
         free=frozenset(_tokens_named(instruction(chat.items), encode)),
+        breaks=frozenset(encode(line)[-1] for line in _LINE.findall(old)),
         openings=frozenset(encode(word)[0] for word in _IMPORTS),
     )
     return {OLD: ids, _LENIENCY: msgspec.to_builtins(terms)}

@@ -36,11 +36,15 @@ class Cursor:
     def write(self, token: int) -> None:
         """The answer went on with this."""
         self._last = (*self._last[1 - LONGEST :], token)
-        if self.place < len(self.old) and self.old[self.place] == token:
+        if token == self.next():
             self.place += 1
             self.fits = min(LONGEST, self.fits + 1)
         else:
             self._set_again(token)
+
+    def next(self) -> int | None:
+        """The old token at the cursor, unless it stands at the end."""
+        return self.old[self.place] if self.place < len(self.old) else None
 
     def fork(self) -> Cursor:
         """Another one at the same place in the same text, which goes its own way from here."""

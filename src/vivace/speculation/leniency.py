@@ -6,6 +6,8 @@ can be given a few nats before the best is taken. Always would be wrong: the cha
 often wins by less. So it is given only
 
 - behind the first change: until the answer has left the old text once, nothing is given;
+- not in the rest of a line that was changed, which is often made of pieces of the old one, nor for
+  the first token of the next, whose indentation may change with it;
 - where the cursor is sure of its place, and the old text there has not been passed before: a token
   that was written is not wanted twice, and one that was left once may be left;
 - for tokens that no word of the instruction names.
@@ -28,8 +30,10 @@ __all__ = ["Leniency", "Terms", "named_words"]
 
 _SURE = 4
 """So many tokens must fit."""
-_AHEAD = 8
+_AHEAD = 24
 """Whoever skips more of the old text may only write something like it: then all must fit."""
+_HELD, _NEXT_FREE, _LINE_FREE = range(3)
+"""How much of what comes next belongs to a change: nothing, a token, all to the end of the line."""
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -40,6 +44,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     """How much of the old text counts: its closing fence is no code of anybody's."""
     free: frozenset[int] = frozenset()
     """Old tokens that are never preferred: the instruction names them."""
+    breaks: frozenset[int] = frozenset()
+    """Tokens that end a line."""
     openings: frozenset[int] = frozenset()
     """Tokens that begin an import. To add one is not yet the change that was asked for."""
 
@@ -56,23 +62,25 @@ class Leniency:
         self._home = 0
         """Behind the last of them."""
         self._changed = False
+        self._rest = _HELD
 
     def write(self, tokens: Iterable[int]) -> None:
         """The answer went on with these."""
         cursor = self._cursor
         for token in tokens:
+            follows = cursor.next() == token
             if self._decides():
                 self._passed[cursor.place] = True
                 self._home = cursor.place + 1
-                if token != cursor.old[cursor.place] and token not in self._terms.openings:
-                    self._changed = True
+                self._changed |= not follows and token not in self._terms.openings
+            self._rest = self._rest_behind(token, follows=follows)
             cursor.write(token)
 
     def preferred(self) -> int | None:
         """The old token that comes next, if it is to be preferred there."""
         if not self._changed or not self._decides():
             return None
-        token = self._cursor.old[self._cursor.place]
+        token = self._cursor.next()
         return None if token in self._terms.free else token
 
     def along(self, draft: Sequence[int]) -> list[int | None]:
@@ -87,10 +95,15 @@ class Leniency:
     def _decides(self) -> bool:
         """Whether the next token is a decision about the old one at the cursor."""
         place, fits = self._cursor.place, self._cursor.fits
-        if place >= self._terms.end or self._passed[place]:
+        if self._rest != _HELD or place >= self._terms.end or self._passed[place]:
             return False
         near = place - fits <= self._home + _AHEAD
         return fits >= (_SURE if near else LONGEST)
+
+    def _rest_behind(self, token: int, *, follows: bool) -> int:
+        if follows and self._rest != _LINE_FREE:
+            return _HELD
+        return _NEXT_FREE if token in self._terms.breaks else _LINE_FREE
 
     def _fork(self) -> Leniency:
         fork = copy.copy(self)
