@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from vivace.edits.attempt import Attempt, Task, plan
 from vivace.edits.context import Context
-from vivace.edits.renames import Rename, asked, renamed
+from vivace.edits.renames import Proven, Rename, asked, judged, renamed
 from vivace.syntax.source import Source
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen3-coder-30b-a3b"
@@ -29,8 +30,9 @@ def warm(cache, key):
 
 
 def after(instruction: str, text: str = CACHE, path: str = "cache.py") -> str | None:
-    lines = text.count("\n")
-    return renamed(Source.of(path, text), 0, lines, instruction)
+    """As if no other file had any of the names."""
+    found = judged(Source.of(path, text), 0, text.count("\n"), instruction, frozenset())
+    return found.text if isinstance(found, Proven) else None
 
 
 @pytest.mark.parametrize(
@@ -70,14 +72,55 @@ def test_an_instruction_that_asks_for_more_is_left_to_a_model(instruction: str) 
     assert asked(instruction) is None
 
 
-def test_every_use_is_renamed_and_no_comment_or_text() -> None:
-    new = after("rename the method put to store")
-    assert new is not None
-    assert new == (
-        CACHE.replace("def put", "def store")
-        .replace("self.put", "self.store")
-        .replace("cache.put", "cache.store")
-    )
+def test_a_method_is_left_to_whoever_knows_the_types() -> None:
+    assert after("rename the method put to store") is None
+
+
+def test_every_use_is_renamed_and_no_text_or_plain_word() -> None:
+    new = after("rename warm to heat")
+    assert new == CACHE.replace("def warm", "def heat")
+
+
+def test_a_name_that_other_files_may_use_is_left_alone() -> None:
+    source = Source.of("a.py", "def load():\n    return 1\n")
+    assert renamed(source, 0, 2, "rename load to read") is None
+    found = judged(source, 0, 2, "rename load to read", frozenset({"load"}))
+    assert found is not None
+    assert not isinstance(found, Proven)
+    assert "other files" in found.why
+    assert found.by_types
+
+
+def test_lines_outside_of_those_that_are_given_are_never_left_behind() -> None:
+    text = "def f():\n    return _g()\n\ndef _g():\n    return 1\n"
+    source = Source.of("a.py", text)
+    assert renamed(source, 3, 5, "rename _g to _h") is None
+    assert renamed(source, 0, 5, "rename _g to _h") == text.replace("_g", "_h")
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "x -> y",
+        "`x` → `y`",
+        "x umbenennen in y",
+        "benenne x in y um",
+        "Benenne die Variable x in y um.",
+        "x in y umbenennen",
+        "renomme x en y",
+        "renommer la variable x en y",
+        "renombra x a y",
+        "rinomina x in y",
+    ],
+)
+def test_a_rename_is_understood_in_other_words(instruction: str) -> None:
+    rename = asked(instruction)
+    assert rename is not None
+    assert rename.names == (("x", "y"),)
+
+
+def test_an_arrow_to_a_type_is_no_rename() -> None:
+    assert asked("parse -> Config") is None
 
 
 def test_the_name_of_an_argument_elsewhere_is_not_a_variable_of_ours() -> None:
@@ -97,11 +140,10 @@ def test_a_field_in_short_is_written_out() -> None:
 @pytest.mark.parametrize(
     ("text", "path", "why"),
     [
-        ("def f(x):\n    return x.x\n", "a.py", "a variable and a field"),
         ("def f(x, y):\n    return x\n", "a.py", "the new name is taken"),
         ("def f(x):\n    return x\ndef g(x):\n    return x\n", "a.py", "two variables"),
         ("class A:\n    def x(self): ...\nclass B:\n    def x(self): ...\n", "a.py", "two methods"),
-        ("const o = { x };\no.x = 1;\n", "a.ts", "a variable and a field at once"),
+        ("const o = { x };\no.x = 1;\n", "a.ts", "nothing declares it"),
         ("def f(z):\n    return z\n", "a.py", "not there"),
     ],
 )
@@ -118,24 +160,55 @@ def test_a_struct_and_a_variable_may_have_one_name_in_c() -> None:
 
 @pytest.mark.parametrize("model", [SMALL, LARGE])
 def test_a_plan_for_a_rename_knows_the_answer(model: str) -> None:
-    made = plan(Task("cache.py", CACHE, "Rename `put` to `store`"), Context(), model)
+    task = Task("cache.py", CACHE, "Rename `warm` to `heat`", elsewhere=frozenset())
+    made = plan(task, Context(), model)
     assert made.known is not None
     attempt = Attempt(made)
     attempt.feed(made.known)
     outcome = attempt.finish()
     assert outcome.good
-    assert outcome.text == after("rename put to store")
+    assert outcome.text == after("rename warm to heat")
 
 
-def test_a_rename_in_a_function_leaves_the_rest_of_the_file_alone() -> None:
-    made = plan(Task("cache.py", CACHE, "rename `key` to `name` in `warm`"), Context(), SMALL)
-    assert made.region.name == "warm"
+def test_calls_outside_of_the_function_follow_its_parameter() -> None:
+    text = "def _f(size):\n    return size\n\n\nprint(_f(size=3))\n"
+    made = plan(Task("a.py", text, "rename size to length in _f"), Context(), SMALL)
     assert made.known is not None
-    assert "def warm(cache, name):" in made.known
+    assert "_f(length=3)" in made.known
 
 
 def test_a_selected_name_is_renamed_in_the_function_around_it() -> None:
-    made = plan(Task("cache.py", CACHE, "rename `pairs` to `entries`", (8, 9)), Context(), SMALL)
+    task = Task("cache.py", CACHE, "rename `pairs` to `entries`", (8, 9), frozenset())
+    made = plan(task, Context(), SMALL)
     assert made.region.name == "Cache.fill"
     assert made.known is not None
     assert "def fill(self, entries):" in made.known
+
+
+# -- what a model made of a rename -----------------------------------------------------------------
+
+LOAD = "def load():\n    return 1\n\n\ndef twice():\n    return load() * 2\n"
+
+
+def outcome_of(answer: str, elsewhere: frozenset[str] | None) -> list[tuple[str, str]]:
+    task = Task("a.py", LOAD, "rename load to read", elsewhere=elsewhere)
+    made = msgspec.structs.replace(plan(task, Context(), SMALL), known=None)
+    attempt = Attempt(made)
+    attempt.feed(f"```python\n{answer}```\n")
+    return [(each.code, each.person) for each in attempt.finish().problems]
+
+
+def test_a_use_that_a_model_left_is_found() -> None:
+    answer = LOAD.replace("def load", "def read").replace("load() * 2", "load() * 2 + 0")
+    found = outcome_of(answer, frozenset())
+    assert ("rename", "The rename leaves out a use, or changes something else, in line 6.") in found
+
+
+def test_a_right_rename_by_a_model_is_good() -> None:
+    assert outcome_of(LOAD.replace("load", "read"), frozenset()) == []
+
+
+def test_a_rename_that_may_break_other_files_is_not_applied_unseen() -> None:
+    [(code, why)] = outcome_of(LOAD.replace("load", "read"), None)
+    assert code == "rename"
+    assert "other files may use `load`" in why

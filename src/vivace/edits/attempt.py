@@ -10,7 +10,7 @@ smaller: noise is undone and imports find their place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from vivace.edits.diff import between
 from vivace.edits.fence import fence_for
 from vivace.edits.formats import INSTRUCTIONS, SYSTEM, row_for
 from vivace.edits.names import bound_by, imports_for, newly_unbound, used_imports
-from vivace.edits.region import Region, Selection, choose
+from vivace.edits.region import Region, Selection, choose, whole_file
 from vivace.edits.rewrite import Rewrite
 from vivace.edits.settle import about_comments, about_layout, keep_comments, settle
 from vivace.edits.splice import own_part, spliced
@@ -55,6 +55,8 @@ class Task(Struct, frozen=True):
     text: str
     instruction: str
     selection: Selection | None = None
+    elsewhere: frozenset[str] | None = None
+    """Of the names that a rename asks about, those that other files have; None: not looked at."""
 
 
 class EditPlan(Struct, frozen=True, kw_only=True):
@@ -98,7 +100,7 @@ def plan(task: Task, context: Context, model: str) -> EditPlan:
     source = Source.of(task.path, task.text)
     region = choose(source, task.instruction, task.selection)
     row = row_for(model, len(region))
-    known = _known(task, source, region)
+    known, region = _known(task, source, region)
     if row.format == "search_replace" and known is None:
         return _plan_blocks(task, source, context, region)
     made = _plan_region(task, source, context, region, snapshot=row.snapshot)
@@ -177,9 +179,16 @@ def _block(code: str, language: Language | None) -> str:
     return f"{fence}{language.name if language else ''}\n{shown}{fence}"
 
 
-def _known(task: Task, source: Source, region: Region) -> str | None:
-    new = renames.renamed(source, region.start, region.end, task.instruction)
-    return None if new is None else _block(new, source.language)
+def _known(task: Task, source: Source, region: Region) -> tuple[str | None, Region]:
+    """The answer to a rename that can be proven, and the region that has all of it."""
+    rows = (region.start, region.end)
+    found = renames.judged(source, *rows, task.instruction, task.elsewhere)
+    if not isinstance(found, renames.Proven):
+        return None, region
+    if found.rows[0] < region.start or region.end < found.rows[1]:
+        region = whole_file(source)
+    new = "".join(lines_of(found.text)[region.start : region.end])
+    return _block(new, source.language), region
 
 
 def _plan_blocks(task: Task, source: Source, context: Context, region: Region) -> EditPlan:
@@ -226,9 +235,17 @@ class Attempt:
             found, hunks, after = [_unfit(error)], [], before
         if not found:
             found = checks.problems(before, after, hunks, self._plan.region, asked)
+            if self._plan.known is None:
+                found += self._renamed(after)
         return Outcome(
             hunks=tuple(hunks), text=after.text, problems=tuple(found), answer="".join(self._answer)
         )
+
+    def _renamed(self, after: Source) -> Iterator[Finding]:
+        """What is wrong with a rename that a model made."""
+        task, region = self._plan.task, self._plan.region
+        rows = (region.start, region.end)
+        return renames.wrong(self._plan.source, after, rows, task.instruction, task.elsewhere)
 
 
 def _unfit(error: EditError) -> Finding:
