@@ -32,7 +32,7 @@ def test_edits_are_timed_at_the_desk_and_plainly(gateway: RunningGateway) -> Non
 
 
 def test_edits_that_need_no_model_are_left_out(gateway: RunningGateway) -> None:
-    task = task_called("python-cache-rename-method")
+    task = task_called("python-text-rename-variable")
     endpoint = Endpoint(gateway.url.removesuffix("/v1"), MODEL)
     found = asyncio.run(measure(endpoint, [task], ["rewrite", "vivace"], 1))
     assert found == {"rewrite": [], "vivace": []}

@@ -31,10 +31,13 @@ from vivace.edits.attempt import (
     retry,
 )
 from vivace.edits.context import Context
+from vivace.edits.renames import names_to_look_for
 from vivace.protocol.items import Message
 from vivace.syntax.finding import Finding
+from vivace.syntax.source import Source
 from vivace.workspace.formatting import formatting_for
 from vivace.workspace.instructions import instructions_for
+from vivace.workspace.mentions import words_elsewhere
 from vivace.workspace.paths import Workspace
 
 __all__ = ["Asker", "Made", "Sampling"]
@@ -95,7 +98,8 @@ class Asker:
     async def edit(self, target: Target, instruction: str) -> Made | None:
         """The edit; None when the person stopped it."""
         began = time.perf_counter()
-        task = Task(str(target.path), target.text, instruction, target.selection)
+        elsewhere = self._elsewhere(target, instruction)
+        task = Task(str(target.path), target.text, instruction, target.selection, elsewhere)
         made = await self._try(target, self._plan(target, task, self.model), self.model)
         others = [self.model, self.deep] if self.patient else []
         for model in others:
@@ -103,6 +107,12 @@ class Asker:
                 break
             made = await self._try_again(made, model)
         return made and replace(made, seconds=time.perf_counter() - began)
+
+    def _elsewhere(self, target: Target, instruction: str) -> frozenset[str] | None:
+        """Which of the names that a rename is about other files have."""
+        source = Source.of(str(target.path), target.text)
+        names = names_to_look_for(source, instruction)
+        return words_elsewhere(target.path, names) if names else None
 
     async def _try_again(self, bad: Made, model: str) -> Made | None:
         """First with the reason, then from another model, which begins afresh."""

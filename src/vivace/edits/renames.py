@@ -17,12 +17,13 @@ from vivace.edits.private_members import is_private, renamed_member
 from vivace.edits.proof_rules import BY_LANGUAGE
 from vivace.edits.proofs import Case, Change, Doubtful, applied, prove
 from vivace.edits.scopes import Binding, Names, names_in
+from vivace.syntax.definitions import Definition
 from vivace.syntax.finding import Finding
 from vivace.syntax.languages import walk
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 
-__all__ = ["Doubt", "Proven", "Rename", "asked", "judged", "renamed", "wrong"]
+__all__ = ["Doubt", "Proven", "Rename", "asked", "judged", "names_to_look_for", "renamed", "wrong"]
 
 _NOUNS = (
     ("variable local constant", "variable parameter"),
@@ -128,6 +129,26 @@ def _otherwise(text: str) -> Rename | None:
 def _singular(noun: str) -> str:
     noun = noun.lower()
     return noun if noun in _KINDS else noun.removesuffix("s")
+
+
+def names_to_look_for(source: Source, instruction: str) -> set[str]:
+    """Names of which a proof has to know whether other files have them: those that are renamed, and
+    the functions whose parameters they may be."""
+    rename = asked(instruction)
+    if rename is None or source.language is None:
+        return set()
+    old = {name for name, _ in rename.names}
+    around = {
+        each.name.rpartition(".")[2]
+        for each in source.definitions
+        if each.kind == "function" and any(_has(source, each, name) for name in old)
+    }
+    return old | around
+
+
+def _has(source: Source, definition: Definition, name: str) -> bool:
+    part = source.part(definition.start, definition.end)
+    return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", part) is not None
 
 
 # -- the proof ------------------------------------------------------------------------------------
