@@ -105,7 +105,8 @@ def _summed_up(report: Report, arm: str, results: Sequence[Result]) -> None:
     report.spread(f"{arm}: from Enter to the end", [each.seconds for each in results], "s")
     if applied := [each.seconds for each in results if each.changed]:
         report.spread(f"{arm}: from Enter to the applied edit", applied, "s")
-    report.say(f"{arm}: tokens written", sum(each.tokens for each in results))
+    if arm != "try":  # of whose attempts only the one that wins tells
+        report.say(f"{arm}: tokens written", sum(each.tokens for each in results))
     report.say(f"{arm}: requests to the model", sum(each.requests for each in results))
     if regions := [each.region_right for each in results if each.region_right is not None]:
         report.say(f"{arm}: right regions", _share(sum(regions), len(regions)))
