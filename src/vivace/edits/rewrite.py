@@ -1,8 +1,9 @@
 """A region rewritten by the model, read while it is written.
 
-The answer is laid beside the old lines as it comes. A hunk is out as soon as it is settled: when
-so much of what follows is old text again that the two can no longer be laid side by side in
-another way. What was not settled comes at the end.
+The answer is laid beside the old lines as it comes. A hunk is out as soon as old text goes on after
+it: mostly with the very next line. Of real edits, one such hunk in ten would be laid otherwise by
+who sees the whole answer, hardly more than when three lines are waited for; who shows them shows
+the edit again where it ends up different. What was not settled comes at the end.
 
 Lines are compared without the space at their ends, and a line that is the same but for that stays
 the old one: small models change line ends and trailing space without being asked.
@@ -21,9 +22,10 @@ from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
 __all__ = ["Rewrite"]
 
 _SETTLED = 3
-"""Lines in a row that are old again."""
-_LONG = 24
-"""Letters and digits that make a line settle by itself where the old text has it once."""
+"""Lines in a row that are old again, wherever they stand."""
+_PER_LINE = 4
+"""Letters and digits a line needs, to be believed alone, for each line of the old text that would
+be gone and have nothing in its place."""
 
 
 class Rewrite:
@@ -103,8 +105,8 @@ class Rewrite:
         """Where the last lines stand in the old text, and how many, if that settles it."""
         last = self._pending[-1]
         places = [place for place in self._places.get(last, ()) if place >= self._at]
-        if len(places) == 1 == len(self._places[last]) and _weight(last) >= _LONG:
-            return places[0], 1
+        if (place := self._alone(last, places)) is not None:
+            return place, 1
         tail = self._pending[-_SETTLED:]
         if len(tail) < _SETTLED or not any(_weight(key) >= _SETTLED for key in tail):
             return None
@@ -112,6 +114,19 @@ class Rewrite:
             first = place - _SETTLED + 1
             if first >= self._at and self._keys[first : place + 1] == tail:
                 return first, _SETTLED
+        return None
+
+    def _alone(self, last: str, places: Sequence[int]) -> int | None:
+        """Where a line stands that settles it by itself: right behind what was put in, or as many
+        lines on as came; else where the old text has it once, and not far on."""
+        if not (weight := _weight(last)):
+            return None
+        over = self._at + len(self._pending) - 1
+        for place in places:
+            if place in (self._at, over):
+                return place
+        if len(places) == 1 and weight >= _PER_LINE * (places[0] - over):
+            return places[0]
         return None
 
     def _settle(self, upto: int, count: int) -> list[Hunk]:
