@@ -10,13 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.speculation.cursor import LONGEST, Cursor
+from vivace.speculation.cursor import Cursor
 from vivace.speculation.drafter import Drafter
 from vivace.speculation.leniency import Leniency, Terms, named_words
 
-tokens = st.lists(st.integers(0, 5), max_size=80)
 code = st.lists(st.integers(0, 40), min_size=1, max_size=80)
 seeds = st.integers(0, 2**32)
+
+
+@st.composite
+def rewrites(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """Old code, and an answer made of long pieces of it, in any order, and new tokens between."""
+    old = draw(st.lists(st.integers(0, 40), min_size=20, max_size=80))
+    place, new = 0, list[int]()
+    for _ in range(draw(st.integers(1, 6))):
+        end = draw(st.integers(place, len(old)))
+        new += old[place:end]
+        new += draw(st.lists(st.integers(0, 41), max_size=3))
+        place = draw(st.sampled_from([end, end, min(end + 1, len(old)), end // 2, 0]))
+    return old, new + old[place:]
 
 
 BREAKS = frozenset({0, 3, 13, 23, 33, 53})
@@ -39,7 +51,7 @@ class Model:
         dice = random.Random(f"{self._seed} {list(written)}")
         found = [dice.uniform(0, 6) for _ in range(42)]
         if cursor.place < len(self._old):
-            found[self._old[cursor.place]] += dice.choice([0, 4, 8, 8, 8])
+            found[self._old[cursor.place]] += dice.choice([2] + [8] * 9)
         return found
 
 
@@ -98,27 +110,28 @@ def test_until_the_answer_leaves_the_old_text_nothing_is_preferred(
     assert leniency.along(old) == [None] * (len(old) + 1)
 
 
-@given(tokens, tokens)
+@given(rewrites())
 def test_a_place_that_was_written_or_left_is_not_preferred_again(
-    old: list[int], new: list[int]
+    rewrite: tuple[list[int], list[int]],
 ) -> None:
+    old, new = rewrite
     leniency, cursor = Leniency(old, terms(old)), Cursor(old)
     decided: set[int] = set()
     for token in new:
         preferred = leniency.preferred()
         if preferred is not None:
-            assert preferred == old[cursor.place]
+            assert preferred == cursor.next()
             assert cursor.place not in decided
-        if preferred is not None or cursor.fits == LONGEST:
             decided.add(cursor.place)
         leniency.write([token])
         cursor.write(token)
 
 
-@given(tokens, tokens, st.frozensets(st.integers(0, 5)), st.integers(0, 80))
+@given(rewrites(), st.frozensets(st.integers(0, 40)), st.integers(0, 80))
 def test_named_tokens_and_the_closing_fence_are_never_preferred(
-    old: list[int], new: list[int], free: frozenset[int], end: int
+    rewrite: tuple[list[int], list[int]], free: frozenset[int], end: int
 ) -> None:
+    old, new = rewrite
     bounds = Terms(nats=4, end=min(end, len(old)), free=free, breaks=BREAKS)
     leniency, cursor = Leniency(old, bounds), Cursor(old)
     for token in new:
@@ -129,17 +142,18 @@ def test_named_tokens_and_the_closing_fence_are_never_preferred(
         cursor.write(token)
 
 
-@given(tokens, tokens, tokens)
+@given(rewrites(), st.integers(0, 200))
 def test_to_look_ahead_along_a_draft_commits_to_nothing(
-    old: list[int], new: list[int], draft: list[int]
+    rewrite: tuple[list[int], list[int]], cut: int
 ) -> None:
+    old, new = rewrite
     looked, straight = Leniency(old, terms(old)), Leniency(old, terms(old))
-    for token in new:
-        looked.along(draft)
+    for token in new[:cut]:
+        looked.along(new)
         looked.write([token])
         straight.write([token])
-    found = looked.along(draft)
-    for token in draft:
+    found = looked.along(new[cut:])
+    for token in new[cut:]:
         assert found.pop(0) == straight.preferred()
         straight.write([token])
     assert found == [straight.preferred()]
@@ -159,6 +173,13 @@ def test_behind_the_first_change_old_text_is_preferred_from_the_next_line_on() -
     assert after(*changed, *OLD[11:13]).preferred() is None
     assert after(*changed, *OLD[11:14]).preferred() is None, "the indentation of the next"
     assert after(*changed, *OLD[11:15]).preferred() == 15
+
+
+def test_what_was_written_is_not_preferred_a_second_time() -> None:
+    changed = (*OLD[:10], 500, *OLD[11:40])
+    assert after(*changed).preferred() == 40
+    assert after(*changed, 501, *OLD[11:30]).preferred() is None
+    assert after(*changed, 501, *OLD[24:40]).preferred() is None, "it was left"
 
 
 def test_four_tokens_must_fit() -> None:

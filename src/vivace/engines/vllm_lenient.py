@@ -39,7 +39,7 @@ def install() -> None:
         preferred = getattr(self, PREFERRED)
         if preferred and logits is not None:
             drafted = metadata.num_draft_tokens if metadata is not None else None
-            logits = _lifted(logits, self.input_batch.req_ids, drafted, preferred)
+            _lift(logits, self.input_batch.req_ids, drafted, preferred)
         return sample(self, logits, metadata)
 
     setattr(GPUModelRunner, PREFERRED, None)
@@ -47,13 +47,29 @@ def install() -> None:
     GPUModelRunner._sample = sample_leniently  # noqa: SLF001
 
 
-def _lifted(
+def _lift(
     logits: Any,
     names: Sequence[str],
     drafted: Sequence[int] | None,
     preferred: Mapping[str, Preferred],
-) -> Any:
-    """Each request has a row for every drafted token, in their order, and one behind them."""
+) -> None:
+    """Put the preferred token of a row above all others, if its nats bring it there.
+
+    Each request has a row for every drafted token, in their order, and one behind them. The sum is
+    only compared, in float32: in bfloat16 it would be rounded by as much as decides, and a copy of
+    all logits in float32 costs several times as much.
+    """
+    rows, tokens, nats = _places(names, drafted, preferred)
+    own = logits[rows, tokens].to(torch.float32)
+    best = logits.amax(dim=-1)[rows].to(torch.float32)
+    wins = own + torch.tensor(nats, device=logits.device) >= best
+    logits[rows, tokens] = torch.where(wins, best + 1, own).to(logits.dtype)
+
+
+def _places(
+    names: Sequence[str], drafted: Sequence[int] | None, preferred: Mapping[str, Preferred]
+) -> tuple[list[int], list[int], list[float]]:
+    """Rows, the token that is preferred in each, and by how much."""
     rows: list[int] = []
     tokens: list[int] = []
     given: list[float] = []
@@ -67,7 +83,4 @@ def _lifted(
                 tokens.append(token)
                 given.append(nats)
         first += count
-    # In bfloat16 the sum would be rounded by as much as decides.
-    logits = logits.to(torch.float32)
-    logits[rows, tokens] += torch.tensor(given, device=logits.device)
-    return logits
+    return rows, tokens, given
