@@ -26,6 +26,7 @@ from vivace.desk.events import (
     Wrote,
 )
 from vivace.desk.person import Person
+from vivace.desk.renaming import renamed_by_server
 from vivace.desk.targets import Target
 from vivace.desk.trying import Trial, first_that_passes
 from vivace.edits.checks import problems
@@ -91,6 +92,12 @@ class Editing:
     async def _edits(self, targets: Sequence[Target], instruction: str) -> list[Made] | Status:
         if self.settings.attempts > 1:
             return await self._tried(targets, instruction)
+        asker = self.asker
+        if len(targets) == 1 and asker.sketch is None:
+            [target] = targets
+            by_server = await renamed_by_server(asker.workspace, target, instruction, self._person)
+            if by_server:
+                return by_server
         edits: list[Made] = []
         for target in targets:
             made = await self.asker.edit(target, instruction)
@@ -154,8 +161,10 @@ class Editing:
     async def _accepted(self, edits: Sequence[Made]) -> Sequence[Accepted]:
         offered = [Accepted(made.target, made.outcome.hunks) for made in edits]
         accepted = await self._person.accepts(offered)
+        some = any(each.hunks for each in accepted)
         for made, each in zip(edits, accepted, strict=True):
-            broken = _broken_by_choice(made, each)
+            broken = _left_behind(made, each) if some else ""
+            broken = broken or _broken_by_choice(made, each)
             if broken and not await self._person.accepts_in_part(broken):
                 return []
         return accepted
@@ -245,6 +254,12 @@ def _moved(target: Target, lines: int) -> tuple[int, int] | None:
 
 def _unchanged(made: Made) -> bool:
     return not made.outcome.hunks and [each.code for each in made.outcome.problems] == ["unchanged"]
+
+
+def _left_behind(made: Made, accepted: Accepted) -> str:
+    if made.plan.known is None or accepted.hunks == made.outcome.hunks:
+        return ""
+    return f"A rename that is taken in part leaves the old name behind in {made.target.path}."
 
 
 def _broken_by_choice(made: Made, accepted: Accepted) -> str:

@@ -1,0 +1,238 @@
+"""Renames by the language's own server: all files at once, and only with all doubts looked into."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vivace.desk.asking import Made
+from vivace.desk.events import Asked, Ended
+from vivace.desk.person import Person
+from vivace.desk.targets import Target
+from vivace.edits.attempt import EditPlan, Outcome, Task
+from vivace.edits.diff import between
+from vivace.edits.region import choose, whole_file
+from vivace.edits.rename_review import Pointed, against, pointed_at, position_of, unexplained
+from vivace.edits.renames import Doubt, judged, names_to_look_for
+from vivace.errors import EditError
+from vivace.syntax.finding import Finding
+from vivace.syntax.languages import language_of
+from vivace.syntax.lines import lines_of
+from vivace.syntax.source import Source
+from vivace.workspace.document import read
+from vivace.workspace.errors import WorkspaceError
+from vivace.workspace.ignore import ignored, why_not_read
+from vivace.workspace.language_server import (
+    LanguageServer,
+    ServerFailed,
+    path_of,
+    running,
+    server_for,
+)
+from vivace.workspace.mentions import files_with, words_elsewhere
+from vivace.workspace.paths import Workspace
+
+__all__ = ["renamed_by_server"]
+
+_FILES = 200
+"""A name that more files have is too common to look into each of them."""
+_QUESTIONS = 100
+_SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
+_FAMILIES = (_SCRIPTS, frozenset({"c", "cpp"}))
+
+
+async def renamed_by_server(
+    workspace: Workspace, target: Target, instruction: str, person: Person
+) -> list[Made] | None:
+    """The edits of all files that a rename concerns, with what speaks against them; None where no
+    server is needed, installed, or able to do it."""
+    source = Source.of(str(target.path), target.text)
+    region = choose(source, instruction, target.selection)
+    rows = (region.start, region.end)
+    names = names_to_look_for(source, instruction)
+    if not names or source.language is None:
+        return None
+    found = judged(source, *rows, instruction, words_elsewhere(target.path, names))
+    server = server_for(source.language.name)
+    pointed = pointed_at(source, rows, instruction)
+    if not isinstance(found, Doubt) or not found.by_types or server is None or pointed is None:
+        return None
+    began = time.perf_counter()
+    try:
+        files = _concerned(workspace, target, pointed.old)
+        async with person.waiting(None), running(server, workspace.root) as asked:
+            work = _Rename(asked, files, target, pointed)
+            texts, doubt = await work.made(position_of(source, pointed.node))
+    except (ServerFailed, WorkspaceError, EditError):
+        return None
+    edits = list(_edits(files, texts, doubt, instruction))
+    for made in edits:
+        person.tell(Asked(made.plan, server.name))
+        person.tell(Ended(made.outcome.hunks, server.name, time.perf_counter() - began))
+    seconds = time.perf_counter() - began
+    return [_named(made, server.name, seconds) for made in edits]
+
+
+def _named(made: Made, name: str, seconds: float) -> Made:
+    return Made(made.target, made.plan, made.outcome, name, None, seconds, tokens=0)
+
+
+def _concerned(workspace: Workspace, target: Target, old: str) -> dict[str, Target]:
+    """The files of the language that have the name, by their paths from the root."""
+    found = files_with(workspace.root, old)
+    if found is None or len(found) > _FILES:
+        raise WorkspaceError("Too many files have the name.")
+    first = language_of(str(target.path))
+    files = {str(target.path): target}
+    for name in found:
+        language = language_of(name)
+        if name in files or language is None or first is None:
+            continue
+        if language is first or any({language.name, first.name} <= each for each in _FAMILIES):
+            files[name] = Target(read(workspace.resolve(name)))
+    return files
+
+
+class _Rename:
+    def __init__(
+        self,
+        server: LanguageServer,
+        files: Mapping[str, Target],
+        target: Target,
+        pointed: Pointed,
+    ) -> None:
+        self._server = server
+        self._files = files
+        self._target = target
+        self._pointed = pointed
+        self._asked = 0
+
+    async def made(self, position: tuple[int, int]) -> tuple[dict[str, str], str | None]:
+        """The changed texts by their paths, and what speaks against them."""
+        for each in self._files.values():
+            language = language_of(str(each.path))
+            name = language.name if language is not None else ""
+            await self._server.open(each.path.absolute, name, each.text)
+        await self._server.has_read()
+        place = self._place(self._target, position)
+        await self._server.ask("textDocument/prepareRename", place)
+        answer = await self._server.ask(
+            "textDocument/rename", place | {"newName": self._pointed.new}
+        )
+        texts = dict(self._texts(answer))
+        if str(self._target.path) not in texts:
+            raise ServerFailed(f"{self._server.name} renames nothing there.")
+        return texts, await self._doubt(texts)
+
+    def _place(self, target: Target, position: tuple[int, int]) -> dict[str, Any]:
+        row, column = position
+        return {
+            "textDocument": {"uri": target.path.absolute.as_uri()},
+            "position": {"line": row, "character": column},
+        }
+
+    def _texts(self, answer: Any) -> Iterator[tuple[str, str]]:
+        by_path = {each.path.absolute: name for name, each in self._files.items()}
+        changes = dict((answer or {}).get("changes") or {})
+        for each in (answer or {}).get("documentChanges") or ():
+            if "kind" in each:
+                raise ServerFailed("A file would have to be made, moved or removed.")
+            changes.setdefault(each["textDocument"]["uri"], []).extend(each["edits"])
+        for uri, edits in changes.items():
+            name = by_path.get(path_of(uri))
+            if name is None:
+                raise ServerFailed(f"{path_of(uri).name} would change, which has not the name.")
+            yield name, _edited(self._files[name].text, edits)
+
+    async def _doubt(self, texts: Mapping[str, str]) -> str | None:
+        afters = {
+            name: Source.of(name, texts.get(name, each.text)) for name, each in self._files.items()
+        }
+        for name, after in afters.items():
+            why = against(self._pointed, Source.of(name, self._files[name].text), after)
+            if why is not None:
+                return f"in {name}, {why}"
+        for name, text in texts.items():
+            await self._server.change(self._files[name].path.absolute, text)
+        for name, after in afters.items():
+            for site in unexplained(self._pointed, after):
+                if not await self._is_other(name, after, position_of(after, site.node), afters):
+                    line = site.node.start_point.row + 1
+                    return f"`{self._pointed.old}` in line {line} of {name} may be the same"
+        return None
+
+    async def _is_other(
+        self, name: str, after: Source, position: tuple[int, int], afters: Mapping[str, Source]
+    ) -> bool:
+        """Whether the server knows what stands there, and that it is something else."""
+        self._asked += 1
+        if self._asked > _QUESTIONS:
+            return False
+        place = self._place(self._files[name], position)
+        answer = await self._server.ask("textDocument/definition", place)
+        places = answer if isinstance(answer, list) else [answer] if answer else []
+        by_path = {each.path.absolute: each_name for each_name, each in self._files.items()}
+        for each in places:
+            path = path_of(each.get("uri") or each.get("targetUri"))
+            begin = (each.get("range") or each.get("targetSelectionRange"))["start"]
+            known = afters.get(by_path.get(path, ""))
+            here = (by_path.get(path), begin["line"], begin["character"]) == (name, *position)
+            if here and after.is_in(*_SCRIPTS):
+                continue  # another object's own
+            if here or (known is not None and not _has(known, begin, self._pointed.old)):
+                return False
+        return bool(places)
+
+
+def _has(source: Source, begin: Mapping[str, int], word: str) -> bool:
+    line = source.lines[begin["line"]] if begin["line"] < len(source.lines) else ""
+    return line.encode("utf-16-le")[2 * begin["character"] :].decode("utf-16-le").startswith(word)
+
+
+def _edited(text: str, edits: Sequence[Mapping[str, Any]]) -> str:
+    lines = lines_of(text)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line.encode("utf-16-le", "surrogatepass")))
+    raw = text.encode("utf-16-le", "surrogatepass")
+
+    def offset(place: Mapping[str, int]) -> int:
+        return min(starts[min(place["line"], len(lines))] + 2 * place["character"], len(raw))
+
+    spans = [
+        (offset(each["range"]["start"]), offset(each["range"]["end"]), each["newText"])
+        for each in edits
+    ]
+    for first, last, put in sorted(set(spans), reverse=True):
+        raw = raw[:first] + put.encode("utf-16-le") + raw[last:]
+    return raw.decode("utf-16-le", "surrogatepass")
+
+
+def _edits(
+    files: Mapping[str, Target], texts: Mapping[str, str], doubt: str | None, instruction: str
+) -> Iterator[Made]:
+    problems: tuple[Finding, ...] = ()
+    if doubt is not None:
+        why = f"This rename may break code, so it is not applied unseen: {doubt}."
+        problems = (Finding("rename", why, f"Mind that {doubt}.", "warning"),)
+    for name, text in texts.items():
+        target = files[name]
+        if text == target.text:
+            continue
+        if (why_not := why_not_read(target.path, target.document.data)) or ignored([target.path]):
+            raise WorkspaceError(why_not or f"{name} is ignored.")
+        source = Source.of(name, target.text)
+        plan = EditPlan(
+            task=Task(name, target.text, instruction),
+            source=source,
+            region=whole_file(source),
+            format="region",
+            items=(),
+            prediction="",
+            known="",
+        )
+        outcome = Outcome(
+            hunks=tuple(between(target.text, text)), text=text, problems=problems, answer=""
+        )
+        yield Made(target, plan, outcome, "", None, 0.0, tokens=0)
