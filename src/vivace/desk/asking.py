@@ -103,7 +103,7 @@ class Asker:
         made = await self._try(target, self._plan(target, task, self.model), self.model)
         others = [self.model, self.deep] if self.patient else []
         for model in others:
-            if made is None or made.outcome.good or model is None:
+            if made is None or model is None or not _mendable(made.outcome):
                 break
             made = await self._try_again(made, model)
         return made and replace(made, seconds=time.perf_counter() - began)
@@ -250,6 +250,11 @@ class _Reader:
             "Your answer was too long and was cut off. Answer with the code alone.",
         )
         return msgspec.structs.replace(outcome, problems=(said, *outcome.problems))
+
+
+def _mendable(outcome: Outcome) -> bool:
+    """Whether another answer could be better. A warning is about what no answer changes."""
+    return any(problem.severity == "error" for problem in outcome.problems)
 
 
 def _tier(response: Response | None) -> str | None:

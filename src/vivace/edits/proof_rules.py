@@ -10,7 +10,6 @@ from tree_sitter import Node
 from vivace.edits.proofs import Case, Doubtful
 from vivace.edits.python_proof import python
 from vivace.edits.scopes import Binding, Site, above, field_of, names_in
-from vivace.syntax.languages import walk
 
 __all__ = ["BY_LANGUAGE"]
 
@@ -49,7 +48,7 @@ def _others(case: Case, name: str = "") -> None:
 
 
 def _nodes(case: Case, *types: str) -> Iterator[Node]:
-    return (node for node in walk(case.root) if node.type in types)
+    return iter(case.source.nodes(types))
 
 
 def _up_to_scope(case: Case, node: Node) -> Iterator[Node]:

@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from vivace.edits.scopes import Binding, Names, Site, above, field_of, names_in
 from vivace.errors import EditError
-from vivace.syntax.languages import parse, walk
+from vivace.syntax.languages import parse
 from vivace.syntax.source import Source
 
 __all__ = ["Case", "Change", "Doubtful", "applied", "docstring", "prove"]
@@ -203,10 +203,9 @@ def _comments(case: Case) -> None:
 
 
 def _remarks(case: Case) -> Iterator[Node]:
-    for node in walk(case.root):
-        if not case.inside(node):
-            continue
-        if node.type in _COMMENTS or (case.language == "python" and docstring(node)):
+    for node in case.source.nodes(_COMMENTS | {"string_content"}):
+        remark = node.type in _COMMENTS or (case.language == "python" and docstring(node))
+        if remark and case.inside(node):
             yield node
 
 
@@ -226,9 +225,6 @@ def applied(source: Source, changes: Sequence[Change]) -> str:
     assert source.language is not None
     plain = not any(b": " in put for _, _, put in changes)
     after = parse(text, source.language).root_node
-    same = [node.type for node in walk(after)] == [
-        node.type for node in walk(source.tree.root_node)
-    ]
-    if after.has_error or (plain and not same):
+    if after.has_error or (plain and str(after) != str(source.tree.root_node)):
         raise Doubtful("the code would read otherwise with that name")
     return text

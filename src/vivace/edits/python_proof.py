@@ -35,7 +35,7 @@ def python(case: Case) -> None:
 
 
 def _dynamic(case: Case) -> None:
-    for node in walk(case.root):
+    for node in case.source.nodes({"wildcard_import", "call"}):
         if node.type == "wildcard_import" and case.of_file:
             raise Doubtful("an import of everything may bring the name, too")
         called = node.child_by_field_name("function") if node.type == "call" else None
@@ -68,8 +68,8 @@ def _module(case: Case) -> None:
     for node in exported:
         case.change(node)
     word = re.compile(rf"\b{re.escape(case.old)}\b")
-    for node in walk(case.root):
-        if node.type != "string_content" or node in exported:
+    for node in case.source.nodes({"string_content"}):
+        if node in exported:
             continue
         text = (node.text or b"").decode("utf-8", "replace")
         line = node.start_point.row + 1
@@ -107,7 +107,7 @@ def _parameter(case: Case, function: Node) -> None:
     called = (name.text or b"").decode() if name is not None else ""
     if called.startswith(("test", "pytest_")):
         raise Doubtful("a test gets its arguments by their names")
-    texts = (each for each in walk(case.root) if each.type == "string_content")
+    texts = case.source.nodes({"string_content"})
     if any(each.text == case.old.encode() for each in texts):
         raise Doubtful(f"`**` may pass `{case.old}` by keyword: its name is a text of the file")
     names = names_in(case.source, called)

@@ -7,6 +7,7 @@ be told from the syntax alone (a member of some object, a word in a macro) is sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
@@ -15,7 +16,6 @@ from msgspec import Struct, field
 from tree_sitter import Node
 
 from vivace.edits.scope_rules import RULES, Kind, Reach, Rules
-from vivace.syntax.languages import walk
 from vivace.syntax.source import Source
 
 __all__ = ["Binding", "Names", "Role", "Site", "above", "field_of", "names_in", "word_leaves"]
@@ -74,13 +74,16 @@ def names_in(source: Source, name: str) -> Names:
 
 
 def word_leaves(root: Node, name: str) -> list[Node]:
-    """The named leaves of the tree that are spelled so."""
-    wanted = name.encode()
-    return [
-        node
-        for node in walk(root)
-        if not node.child_count and node.is_named and node.text == wanted
-    ]
+    """The named leaves below a node that are spelled so."""
+    wanted, text = name.encode(), root.text or b""
+    found: list[Node] = []
+    for each in re.finditer(rb"(?<![\w$])" + re.escape(wanted) + rb"(?![\w$])", text):
+        start, end = root.start_byte + each.start(), root.start_byte + each.end()
+        node = root.descendant_for_byte_range(start, end)
+        exact = node is not None and (node.start_byte, node.end_byte) == (start, end)
+        if node is not None and exact and node.is_named and not node.child_count:
+            found.append(node)
+    return found
 
 
 def above(node: Node) -> Iterator[Node]:
