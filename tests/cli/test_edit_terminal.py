@@ -150,6 +150,31 @@ def test_a_question_mark_explains_the_keys(project: Project) -> None:
         assert ended(child) == 0
 
 
+@pytest.mark.parametrize("pasted", ["yclear; vivace edit\r", "y\ry\r", "y\rclear; vivace edit\r"])
+def test_a_paste_answers_no_question(project: Project, pasted: str) -> None:
+    project.play(answers(BOTH))
+    with project.terminal("shop.py", EVERYWHERE) as child:
+        child.expect_exact(f"(1/2) {ASKED}")
+        child.send(pasted)
+        child.expect_exact("One letter is the answer, typed and alone")
+        child.expect_exact(f"(1/2) {ASKED}")
+        child.send("q\r")
+        assert ended(child) == 1
+    assert project.shop.read_text() == SHOP
+
+
+def test_escape_stops_the_answer(project: Project) -> None:
+    project.play(slowly(BOTH))
+    with project.terminal("shop.py", EVERYWHERE, "--yes") as child:
+        child.expect_exact("Esc stops")
+        child.expect_exact("def total(self) -> int:")
+        child.send("\x1b")
+        child.expect_exact("stopped; nothing was written")
+        assert ended(child) == 130
+    eventually(lambda: project.gateway.engine.running() == 0)
+    assert project.shop.read_text() == SHOP
+
+
 def test_the_end_of_input_is_a_no(project: Project) -> None:
     project.play(answers(TYPED))
     with project.terminal("shop.py", EVERYWHERE) as child:
@@ -330,6 +355,42 @@ def test_ctrl_c_in_a_session_stops_the_edit_and_not_the_session(project: Project
         project.play(answers(TYPED))
         child.send(f":14-18 {EVERYWHERE}\r")
         child.expect([r"Apply", "refused", "nothing"])
+    assert project.shop.read_text() == SHOP
+
+
+def test_a_session_has_commands_of_its_own(project: Project) -> None:
+    project.play(answers(TYPED))
+    with project.terminal("shop.py") as child:
+        child.expect_exact("shop.py> ")
+        child.send(f"{EVERYWHERE}\r")
+        child.expect_exact(ASKED)
+        child.send("y\r")
+        child.expect_exact("shop.py> ")
+        assert project.shop.read_text() == TYPED
+        child.send("/undo\r")
+        child.expect_exact("Taken back")
+        child.expect_exact("shop.py> ")
+        assert project.shop.read_text() == SHOP
+        child.send("/undo\r")
+        child.expect_exact("no edit to take back")
+        child.send("/help\r")
+        child.expect_exact("take the last edit back")
+        child.send("/unod\r")
+        child.expect_exact("/unod is no command and no file here")
+        child.send("\x1b\r")
+        child.expect_exact("shop.py> ")
+    assert project.gateway.engine.running() == 0
+
+
+def test_escape_in_a_session_stops_the_edit_and_not_the_session(project: Project) -> None:
+    project.play(slowly(BOTH))
+    with project.terminal("shop.py") as child:
+        child.expect_exact("shop.py> ")
+        child.send(f"{EVERYWHERE}\r")
+        child.expect_exact("def total(self) -> int:")
+        child.send("\x1b")
+        child.expect_exact("stopped")
+        child.expect_exact("shop.py> ")
     assert project.shop.read_text() == SHOP
 
 

@@ -102,7 +102,7 @@ def edit(
         vivace edit                    a session: one instruction after the other
 
     In a terminal you can talk to it while it writes: type a line and Enter, and it begins again in
-    that direction. Ctrl-C stops it. What was applied, vivace undo takes back.
+    that direction. Esc or Ctrl-C stops it. What was applied, vivace undo takes back.
 
     The instruction is one argument, the last one; without it, what is piped in. Only the named
     files are ever changed. Files that git ignores or that look like secrets are not read. Every

@@ -13,7 +13,7 @@ from vivace.edits.diff import changes
 from vivace.workspace.journal import Entry, Journal, Restoration
 from vivace.workspace.paths import Workspace
 
-__all__ = ["undo"]
+__all__ = ["take_back", "undo"]
 
 
 @click.command()
@@ -48,13 +48,23 @@ def undo(steps: int, listing: bool, dry_run: bool, force: bool, redo: bool) -> N
         _show_files(journal.redo(force=force))
         say("The undo is taken back.", err=True)
         return
-    entries = journal.entries()[:steps]
-    for entry in entries:
-        say(_describe(entry), err=True)
-    restored = journal.preview(steps) if dry_run else journal.undo(steps, force=force)
-    _show_files(restored)
     if not dry_run:
-        say("Taken back. To have it again: vivace undo --redo", err=True)
+        take_back(journal, steps, force=force)
+        return
+    _announce(journal, steps)
+    _show_files(journal.preview(steps))
+
+
+def take_back(journal: Journal, steps: int = 1, *, force: bool = False) -> None:
+    """The last edits, and say which they were."""
+    _announce(journal, steps)
+    _show_files(journal.undo(steps, force=force))
+    say("Taken back. To have it again: vivace undo --redo", err=True)
+
+
+def _announce(journal: Journal, steps: int) -> None:
+    for entry in journal.entries()[:steps]:
+        say(_describe(entry), err=True)
 
 
 def _show_entries(entries: Iterable[Entry]) -> None:

@@ -61,6 +61,17 @@ def test_who_leaves_takes_nothing_more(targets: list[Target]) -> None:
     assert list(accepted[0].hunks) == HUNKS[:2]
 
 
+@pytest.mark.parametrize("pasted", ["yclear; vivace edit", "yes please", "a b", "yy", "\x1b[A", ""])
+def test_what_only_begins_like_an_answer_is_none(targets: list[Target], pasted: str) -> None:
+    accepted = asyncio.run(review([Accepted(targets[0], tuple(HUNKS))], Person(pasted, "q")))
+    assert list(accepted[0].hunks) == []
+
+
+def test_escape_leaves_out_all_that_follows(targets: list[Target]) -> None:
+    accepted = asyncio.run(review([Accepted(targets[0], tuple(HUNKS))], Person("yes", "\x1b")))
+    assert list(accepted[0].hunks) == HUNKS[:2]
+
+
 @pytest.mark.parametrize(
     ("answer", "yes"), [("y", True), ("YES", True), ("", False), ("n", False), (None, False)]
 )

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from vivace.cli.dialogue import typing
 from vivace.cli.editing.diff import coloured
 from vivace.cli.editing.review import agreed, review
-from vivace.cli.editing.terminal import ask_line, on_interrupt
+from vivace.cli.editing.terminal import ask_answer, on_interrupt
 from vivace.cli.editing.view import LiveView
 from vivace.cli.output import command_output, say
 from vivace.desk.applying import Accepted, Written
@@ -119,16 +119,16 @@ class AtTerminal(_Told):
                 yield
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
-        return can_be_applied and await agreed(ask_line, "Apply it all the same?")
+        return can_be_applied and await agreed(ask_answer, "Apply it all the same?")
 
     async def accepts(self, edits: Sequence[Accepted]) -> Sequence[Accepted]:
-        return edits if self._yes else await review(edits, ask_line)
+        return edits if self._yes else await review(edits, ask_answer)
 
     async def accepts_in_part(self, problem: str) -> bool:
-        return await agreed(ask_line, f"{problem} Apply it all the same?")
+        return await agreed(ask_answer, f"{problem} Apply it all the same?")
 
     async def wants_fix(self) -> bool:
-        return self._yes or await agreed(ask_line, "The check fails. Ask for a fix?")
+        return self._yes or await agreed(ask_answer, "The check fails. Ask for a fix?")
 
 
 def _words(event: Event) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from vivace.cli.editing.diff import GrowingDiff, coloured, grouped
+from vivace.cli.keyboard import ESCAPE
 from vivace.cli.output import say, styled
 from vivace.desk.applying import Accepted
 from vivace.desk.targets import Target
@@ -20,8 +21,11 @@ y - apply this change
 n - leave it out
 a - apply it and all that follow in this file
 d - leave out it and all that follow in this file
-q - leave out it and all that follow
+q - leave out it and all that follow; so does Esc
 ? - this help"""
+
+_ANSWERS = {**{key: key for key in "ynadq"}, "yes": "y", "no": "n", ESCAPE: "q"}
+"""Nothing else counts: what is pasted by mistake may begin with any letter."""
 
 
 async def review(edits: Sequence[Accepted], ask: Ask) -> list[Accepted]:
@@ -57,9 +61,11 @@ async def _answer(ask: Ask, question: str) -> str:
         said = await ask(styled(question, bold=True, fg="blue"))
         if said is None:
             return "q"
-        answer = said[:1].lower()
-        if answer and answer in "ynadq":
+        answer = _ANSWERS.get(said.lower())
+        if answer is not None:
             return answer
+        if said != "?":
+            say("One letter is the answer, typed and alone:")
         say(_HELP)
 
 

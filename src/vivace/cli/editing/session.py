@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 
 from vivace.cli.editing.review import Ask
+from vivace.cli.keyboard import ESCAPE
 from vivace.cli.output import say, styled
+from vivace.cli.undo import take_back
 from vivace.desk.edit import Editing
 from vivace.desk.targets import names_a_file, open_target, split_lines
 from vivace.errors import VivaceError
@@ -16,7 +18,18 @@ __all__ = ["Said", "run_session", "understood"]
 
 _WELCOME = """\
 Say what to change:  PATH[:LINE[-LINE]] instruction
-and then just the next instruction for the same file. Ctrl-D ends."""
+and then just the next instruction for the same file. /help says more, Ctrl-D ends."""
+_HELP = """\
+PATH instruction           change this file; it is the current one from then on
+PATH:LINE-LINE instruction change these lines of it
+instruction                change the current file
+:LINE-LINE instruction     change these lines of the current file
+/undo                      take the last edit back; again, the one before
+/help                      this help
+Ctrl-D                     end the session
+
+While an answer is written: type a line and Enter to redirect it; Esc or Ctrl-C stops it.
+Before Enter: Esc leaves a line unsaid."""
 _LINES = re.compile(r"(:\d{1,9}(?:-\d{1,9})?)\s+(.+)", re.DOTALL)
 
 
@@ -49,18 +62,41 @@ async def run_session(
     """Until Ctrl-D. ``current`` is the file to begin with, and its lines if some are meant."""
     say(_WELCOME)
     while (line := await ask(styled(f"{current or 'edit'}> ", bold=True))) is not None:
-        said = understood(line, current)
-        if not line:
-            continue
-        if said.target is None:
-            say("Begin with the name of a file.")
+        if not line or ESCAPE in line:  # an arrow key is one too: nobody knows what it was to be
             continue
         try:
-            target = open_target(workspace, said.target)
-            if said.instruction:
-                await editing.run([target], said.instruction)
+            if _is_command(line):
+                _obey(line, editing)
+            else:
+                current = await _edit(editing, workspace, understood(line, current)) or current
         except VivaceError as error:
             say(str(error), fg="red")
-        else:
-            # Lines are those of one instruction: an edit moves them.
-            current = split_lines(said.target)[0] if said.instruction else said.target
+
+
+def _is_command(line: str) -> bool:
+    return line.startswith("/") and not names_a_file(line.split()[0])
+
+
+def _obey(line: str, editing: Editing) -> None:
+    match line.split():
+        case ["/help"]:
+            say(_HELP)
+        case ["/undo"]:
+            take_back(editing.journal)
+        case [("/help" | "/undo") as word, *_]:
+            say(f"{word} stands alone.")
+        case [word, *_]:
+            say(f"{word} is no command and no file here. /help says what there is.")
+
+
+async def _edit(editing: Editing, workspace: Workspace, said: Said) -> str | None:
+    """What is the current file from now on; None if it was not one."""
+    if said.target is None:
+        say("Begin with the name of a file.")
+        return None
+    target = open_target(workspace, said.target)
+    if not said.instruction:
+        return said.target
+    await editing.run([target], said.instruction)
+    # Lines are those of one instruction: an edit moves them.
+    return split_lines(said.target)[0]

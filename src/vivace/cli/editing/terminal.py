@@ -1,17 +1,25 @@
-"""Questions at the terminal, and Ctrl-C while an answer is written."""
+"""Questions at the terminal, and Ctrl-C while an answer is written.
+
+A line may be typed or pasted; an answer is typed. What was typed before its question was seen, or
+comes with more lines than one, is no answer: it was meant for something else.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
 
 from vivace.cli.output import say
 
-__all__ = ["ask_line", "on_interrupt"]
+__all__ = ["ask_answer", "ask_line", "on_interrupt"]
+
+_PASTED_S = 0.05
+"""Whoever types has not begun another line so soon after Enter."""
 
 
 async def ask_line(prompt: str) -> str | None:
@@ -38,6 +46,26 @@ async def ask_line(prompt: str) -> str | None:
         say()
         return None
     return line.decode(errors="replace").strip()
+
+
+async def ask_answer(question: str) -> str | None:
+    """What the person answers; empty when it was pasted."""
+    _forget_typed()
+    answer = await ask_line(question)
+    if answer is None:
+        return None
+    await asyncio.sleep(_PASTED_S)
+    if not select.select([sys.stdin], [], [], 0)[0]:
+        return answer
+    _forget_typed()
+    return ""
+
+
+def _forget_typed() -> None:
+    if sys.stdin.isatty():
+        import termios  # Windows has none
+
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 @contextlib.contextmanager

@@ -138,7 +138,7 @@ class LiveView:
             # Drafted tokens come several at a time; the exact number comes at the end.
             tokens = max(self._deltas, self._characters // _CHARACTERS_PER_TOKEN)
             parts.append(f"{tokens / (now - self._first):.0f} tokens/s")
-        parts.append("type to redirect, Ctrl-C stops")
+        parts.append("type to redirect, Esc stops")
         text = visible(" · ".join(parts))[: shutil.get_terminal_size().columns - 1]
         say(_ERASE_LINE, styled(text, dim=True), nl=False)
         self._status = True
