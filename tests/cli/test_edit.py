@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -277,21 +278,35 @@ def test_a_check_runs_after_applying_and_its_output_is_shown(project: Project) -
     assert ran.stdout.endswith("hello\n1\n")
 
 
-def test_what_a_check_finds_is_fixed(project: Project) -> None:
-    project.play(answers(BOTH, when="(?s)Fix the code.*no with"), answers(TYPED))
-    check = "grep -q 'with open' shop.py || { echo there is no with; exit 1; }"
+def test_what_a_check_finds_is_fixed_in_the_function_that_was_edited(project: Project) -> None:
+    total = TYPED[TYPED.index("    def total") : TYPED.index("\n\ndef load")]
+    fixed = total.replace("result = 0", "result: int = 0")
+    project.play(answers(fixed, when="(?s)Fix the code.*no annotation"), answers(TYPED))
+    check = "grep -q 'result: int' shop.py || { seq 9999; echo there is no annotation; exit 1; }"
+    asked: list[str] = []
+    generate = project.gateway.engine.generate
+
+    def listening(work: Any) -> Any:
+        asked.append(str(work.prompt.items[-1].content))
+        return generate(work)
+
+    project.gateway.engine.generate = listening  # type: ignore[method-assign]
     ran = project.edit("shop.py", EVERYWHERE, "--yes", "--check", check)
     assert ran.returncode == 0, ran.stderr
-    assert project.shop.read_text() == BOTH
+    assert project.shop.read_text() == TYPED.replace("result = 0", "result: int = 0")
+    assert "def total(self) -> int:" in asked[1]
+    assert "def load" not in asked[1]
+    assert len(asked[1]) < 1000
     project.undo()
     assert project.shop.read_text() == TYPED
 
 
 def test_a_check_that_still_fails_leaves_the_edit_and_says_how_to_undo_it(project: Project) -> None:
-    project.play(answers(BOTH, when="Fix the code"), answers(TYPED))
+    total = TYPED[TYPED.index("    def total") : TYPED.index("\n\ndef load")]
+    project.play(answers(total.replace("= 0", "= 0.0"), when="Fix the code"), answers(TYPED))
     ran = project.edit("shop.py", EVERYWHERE, "--yes", "--check", "false")
     assert ran.returncode == 4
-    assert project.shop.read_text() == BOTH
+    assert project.shop.read_text() == TYPED.replace("= 0", "= 0.0")
     assert "vivace undo -n 2" in ran.stderr
 
 
@@ -436,8 +451,35 @@ def test_any_responses_endpoint_will_do(project: Project) -> None:
 
 def test_without_a_server_it_says_how_to_start_one(project: Project) -> None:
     ran = project.edit("shop.py", EVERYWHERE, "--yes", "--url", "http://127.0.0.1:9/v1")
-    assert ran.returncode == 1
+    assert ran.returncode == 5
     assert "vivace up" in ran.stderr
+
+
+def test_without_a_server_json_is_an_object_too(project: Project) -> None:
+    ran = project.edit("shop.py", EVERYWHERE, "--json", "--url", "http://127.0.0.1:9/v1")
+    assert ran.returncode == 5
+    said = json.loads(ran.stdout)
+    assert said["applied"] is False
+    assert said["error"]["code"] == "no_server"
+    assert "vivace up" in said["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "advice"), [("", "shop.py:10-60"), (":1-600", "Give fewer lines")]
+)
+def test_more_than_the_model_takes_is_said_to_somebody_who_edits_a_file(
+    tmp_path: Path, lines: str, advice: str
+) -> None:
+    with RunningGateway(config=configuration(engine={"context": 2000})) as gateway:
+        project = Project(tmp_path, gateway)
+        project.shop.write_text("".join(f"value_{number} = {number}\n" for number in range(2600)))
+        ran = project.edit(f"shop.py{lines}", "count from one in the whole file", "--json")
+    assert ran.returncode == 3
+    said = json.loads(ran.stdout)["error"]
+    assert said["code"] == "context_length_exceeded"
+    assert "more than the model takes" in said["message"]
+    assert advice in said["message"]
+    assert "compact" not in ran.stderr + ran.stdout
 
 
 # -- wrong use ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import click
 
 from vivace.cli import keyboard, options
 from vivace.cli.editing.person import AtTerminal, Piped
-from vivace.cli.editing.report import EXIT, Exit, print_diff, print_json
+from vivace.cli.editing.report import EXIT, Exit, failed, print_diff, print_json
 from vivace.cli.editing.session import run_session
 from vivace.cli.editing.terminal import ask_line
 from vivace.cli.output import say
@@ -20,6 +20,7 @@ from vivace.cli.places import state_root
 from vivace.desk.edit import Settings
 from vivace.desk.opening import Models, open_desk
 from vivace.desk.targets import Target, names_a_file, open_target, workspace_of
+from vivace.errors import VivaceError
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.paths import Workspace
 
@@ -114,8 +115,10 @@ def edit(
         0    applied, or shown with --diff or --json
         1    nothing changed: there was nothing to change, or you rejected it
         2    wrong use
-        3    refused: it failed its checks, or the file was changed in the same lines meanwhile
+        3    refused: it failed its checks, the file was changed in the same lines meanwhile, or
+             what it is about is more than the model takes
         4    applied, but --check fails
+        5    no answer: there is no server, or it refused or broke off
         130  interrupted; what you had not accepted is not written
     """
     terminal = keyboard.available()
@@ -143,6 +146,8 @@ def edit(
     except KeyboardInterrupt:
         say("\nstopped", err=True)
         status = Exit.STOPPED
+    except VivaceError as error:
+        status = failed(error, json=as_json)
     sys.exit(status)
 
 

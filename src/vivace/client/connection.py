@@ -329,7 +329,8 @@ async def _dial(url: str, key: str | None) -> _Wire:
         )
     except (OSError, TimeoutError):
         raise ClientError(
-            f"No server answers at {url}. Start one with 'vivace up', or name another with --url."
+            f"No server answers at {url}. Start one with 'vivace up', or name another with --url.",
+            "no_server",
         ) from None
     except InvalidStatus as refused:
         status = refused.response.status_code

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vivace.desk.targets import Target
 from vivace.edits.rebase import Conflict, rebase
+from vivace.edits.region import Selection
 from vivace.errors import EditError
 from vivace.syntax.hunk import Hunk, apply
 from vivace.workspace.document import read
@@ -37,6 +38,8 @@ class Written:
     removed: int
     rebased: bool
     """Whether the file had changed meanwhile, and the edit was carried over."""
+    lines: tuple[Selection, ...] = ()
+    """Where what was put in stands now; of what was only taken out, the line before it."""
 
 
 def write_all(journal: Journal, edits: Sequence[Accepted], title: str) -> list[Written]:
@@ -71,8 +74,17 @@ def _prepared(edit: Accepted) -> tuple[Change, Written]:
         sum(len(hunk.new) for hunk in hunks),
         sum(len(hunk.old) for hunk in hunks),
         rebased=now.text != base.text,
+        lines=tuple(_standing(hunks)),
     )
     return Change(path, now.version, now.encode(apply(now.text, hunks))), written
+
+
+def _standing(hunks: Sequence[Hunk]) -> Iterator[Selection]:
+    grown = 0
+    for hunk in hunks:
+        start = hunk.start + grown
+        grown += len(hunk.new) - len(hunk.old)
+        yield (start, start + len(hunk.new)) if hunk.new else (max(0, start - 1), max(1, start))
 
 
 def _shown(conflict: Conflict) -> Iterator[str]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vivace.desk.applying import Accepted, EditConflict, write_all
+from vivace.client.errors import ClientError
+from vivace.desk.applying import Accepted, EditConflict, Written, write_all
 from vivace.desk.asking import Asker, Made
 from vivace.desk.checking import Checked, run_check
 from vivace.desk.events import (
@@ -27,11 +28,12 @@ from vivace.desk.events import (
 )
 from vivace.desk.person import Person
 from vivace.desk.renaming import renamed_by_server
+from vivace.desk.repair import lines_to_repair, what_to_repair
 from vivace.desk.targets import Target
+from vivace.desk.too_long import TooLong, within_reach
 from vivace.desk.trying import Trial, first_that_passes
 from vivace.edits.checks import problems
 from vivace.syntax.hunk import unified
-from vivace.syntax.lines import lines_of
 from vivace.workspace.document import read
 from vivace.workspace.journal import Journal
 
@@ -100,7 +102,8 @@ class Editing:
                 return by_server
         edits: list[Made] = []
         for target in targets:
-            made = await self.asker.edit(target, instruction)
+            with within_reach(target):
+                made = await self.asker.edit(target, instruction)
             if made is None:
                 self._person.tell(Stopped(kept=False))
                 return "stopped"
@@ -173,7 +176,7 @@ class Editing:
 
     async def _write(self, accepted: Sequence[Accepted], instruction: str) -> Status:
         try:
-            self._put(accepted, instruction)
+            written = self._put(accepted, instruction)
         except EditConflict as conflict:
             self._person.tell(Conflicted(conflict))
             self._result.conflict = str(conflict)
@@ -181,20 +184,23 @@ class Editing:
         self._result.applied = True
         if self.settings.check is None:
             return "done"
-        return await self._check([each.target for each in accepted if each.hunks])
+        edited = [each.target for each in accepted if each.hunks]
+        return await self._check(list(zip(edited, written, strict=True)))
 
-    def _put(self, accepted: Sequence[Accepted], title: str) -> None:
-        for written in write_all(self.journal, accepted, title[:_TITLE]):
-            self._person.tell(Wrote(written))
+    def _put(self, accepted: Sequence[Accepted], title: str) -> list[Written]:
+        written = write_all(self.journal, accepted, title[:_TITLE])
+        for each in written:
+            self._person.tell(Wrote(each))
+        return written
 
-    async def _check(self, targets: Sequence[Target]) -> Status:
+    async def _check(self, edited: Sequence[tuple[Target, Written]]) -> Status:
         checked = await self._run_check()
         if checked.passed:
             return "done"
         entries = 1
         if await self._person.wants_fix():
-            target = next((each for each in targets if each.path.name in checked.tail), targets[-1])
-            fixed = await self._fix(target, checked)
+            named = (each for each in edited if each[0].path.name in checked.tail)
+            fixed = await self._fix(*next(named, edited[-1]), checked)
             if fixed == "stopped":
                 return "stopped"
             if fixed == "done":
@@ -219,14 +225,17 @@ class Editing:
         self._result.checked = checked
         return checked
 
-    async def _fix(self, target: Target, checked: Checked) -> Status:
-        """Another edit of the same file, with what the check said as its reason."""
+    async def _fix(self, target: Target, written: Written, checked: Checked) -> Status:
+        """Another edit of what was edited, with what the check said as its reason."""
         document = read(target.path)
-        lines = len(lines_of(document.text))
-        made = await self.asker.edit(
-            Target(document, _moved(target, lines)),
-            f"Fix the code so that this passes: {checked.command}\nIt fails with:\n{checked.tail}",
-        )
+        lines = lines_to_repair(str(target.path), document.text, written.lines, checked.tail)
+        again = Target(document, lines)
+        try:
+            with within_reach(again):
+                made = await self.asker.edit(again, what_to_repair(checked))
+        except (ClientError, TooLong) as error:
+            self._person.tell(NoFix(str(error)))
+            return "refused"
         if made is None:
             return "stopped"
         if not made.outcome.good:
@@ -242,14 +251,6 @@ class Editing:
 def diff_of(made: Made) -> str:
     """As ``git apply`` takes it."""
     return unified(str(made.target.path), made.target.text, made.outcome.hunks)
-
-
-def _moved(target: Target, lines: int) -> tuple[int, int] | None:
-    """The selection in the file after an edit of it."""
-    if target.selection is None:
-        return None
-    first, last = target.selection
-    return first, max(first + 1, last + lines - len(lines_of(target.text)))
 
 
 def _unchanged(made: Made) -> bool:

@@ -14,6 +14,7 @@ from vivace.desk.checking import run_check
 from vivace.desk.events import AttemptFailed
 from vivace.desk.person import Person, Unattended
 from vivace.desk.targets import Target
+from vivace.desk.too_long import within_reach
 from vivace.errors import VivaceError
 from vivace.workspace.installed import environment_for
 from vivace.workspace.paths import Workspace
@@ -75,7 +76,8 @@ async def _attempt(trial: Trial, number: int) -> list[Made] | AttemptFailed:
                 patient=False,
             )
             for target in trial.targets:
-                made = await asker.edit(target, trial.instruction)
+                with within_reach(target):
+                    made = await asker.edit(target, trial.instruction)
                 if made is None or not made.outcome.good:
                     why = made.outcome.problems[0].person if made else "It was stopped."
                     return AttemptFailed(number + 1, why)

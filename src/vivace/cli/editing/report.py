@@ -11,11 +11,14 @@ import msgspec
 
 from vivace.cli.editing.diff import coloured
 from vivace.cli.output import put, say
+from vivace.client.errors import ClientError
 from vivace.desk.asking import Made
 from vivace.desk.edit import Result, Status, diff_of
+from vivace.desk.too_long import TooLong
+from vivace.errors import VivaceError
 from vivace.syntax.finding import Finding
 
-__all__ = ["EXIT", "Exit", "print_diff", "print_json"]
+__all__ = ["EXIT", "Exit", "failed", "print_diff", "print_json"]
 
 
 class Exit(IntEnum):
@@ -24,6 +27,7 @@ class Exit(IntEnum):
     MISUSED = 2
     REFUSED = 3
     CHECK_FAILED = 4
+    NO_ANSWER = 5
     STOPPED = 130
 
 
@@ -34,6 +38,25 @@ EXIT: dict[Status, Exit] = {
     "check_failed": Exit.CHECK_FAILED,
     "stopped": Exit.STOPPED,
 }
+
+
+def failed(error: VivaceError, *, json: bool) -> Exit:
+    """It ended before there was a result: say why, and with which status."""
+    status, code = _kind(error)
+    if json:
+        said = {"applied": False, "files": [], "error": {"code": code, "message": str(error)}}
+        put(f"{msgspec.json.encode(said).decode()}\n")
+    say(f"vivace: {error}", err=True)
+    return status
+
+
+def _kind(error: VivaceError) -> tuple[Exit, str]:
+    match error:
+        case ClientError():
+            return Exit.NO_ANSWER, error.code or "no_answer"
+        case TooLong():
+            return Exit.REFUSED, error.code
+    return Exit.NOTHING, "failed"
 
 
 def print_diff(edits: Sequence[Made]) -> None:
