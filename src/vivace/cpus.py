@@ -12,7 +12,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from vivace.cgroups import groups
+
 __all__ = ["usable_cpus"]
+
+_FILES = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+"""Quota and period of a group, as version 2 and version 1 name them."""
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
@@ -25,28 +30,11 @@ def usable_cpus(root: Path = Path("/")) -> int:
 
 def _shares(root: Path) -> Iterator[float]:
     """What every group around us may use, in processors; a group without a limit says nothing."""
-    base = root / "sys/fs/cgroup"
-    try:
-        groups = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in groups:
-        _, controllers, path = line.split(":", 2)
-        if not controllers:  # version 2 has one tree for all
-            yield from _up(base, path, "cpu.max")
-        elif "cpu" in controllers.split(","):
-            yield from _up(base / "cpu", path, "cpu.cfs_quota_us", "cpu.cfs_period_us")
-
-
-def _up(base: Path, path: str, *files: str) -> Iterator[float]:
-    """From our group to the outermost; in a container the path may be the host's, and absent."""
-    own = base / path.strip("/")
-    for folder in (own, *own.parents):
-        if not folder.is_relative_to(base):
-            return
-        try:
-            quota, period = " ".join((folder / name).read_text() for name in files).split()
-            if int(quota) > 0:
-                yield int(quota) / int(period)
-        except (OSError, ValueError, ZeroDivisionError):
-            continue  # no such group here, or "max": no limit
+    for folder in groups("cpu", root):
+        for files in _FILES:
+            try:
+                quota, period = " ".join((folder / name).read_text() for name in files).split()
+                if int(quota) > 0:
+                    yield int(quota) / int(period)
+            except (OSError, ValueError, ZeroDivisionError):
+                continue  # no such group here, or "max": no limit

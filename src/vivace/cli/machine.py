@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from msgspec import Struct
 
 from vivace.cpus import usable_cpus
+from vivace.memory import free_memory, total_memory
 from vivace.models import Kind
 
 __all__ = ["Machine", "inspect"]
@@ -43,32 +42,13 @@ def inspect() -> Machine:
         return Machine(
             kind="nvidia", memory=total, available=free, cores=cores, gpu=name, gpus=count
         )
-    total = _memory()
     apple = sys.platform == "darwin" and platform.machine() == "arm64"
     return Machine(
         kind="apple" if apple else "cpu",
-        memory=total,
-        available=min(_available(total), total),
+        memory=total_memory(),
+        available=free_memory(),
         cores=cores,
     )
-
-
-def _memory() -> int:
-    """What the system has, or what a container was given of it."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.exists() and (text := limit.read_text().strip()).isdecimal():
-        return min(total, int(text))
-    return total
-
-
-def _available(total: int) -> int:
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return total  # where the system does not say, the engine will
 
 
 def _nvidia() -> tuple[str, int, int, int] | None:
@@ -87,7 +67,7 @@ def _nvidia() -> tuple[str, int, int, int] | None:
         return None
     name = rows[0][0] if len(rows) == 1 else f"{len(rows)} x {rows[0][0]}"
     if not all(row[1].isdecimal() and row[2].isdecimal() for row in rows):
-        total = _memory()  # a GPU without memory of its own shares the machine's
-        return name, len(rows), total, _available(total)
+        # A GPU without memory of its own shares the machine's.
+        return name, len(rows), total_memory(), free_memory()
     total, free = (sum(int(row[column]) for row in rows) << 20 for column in (1, 2))
     return name, len(rows), total, free

@@ -32,7 +32,9 @@ from vivace.engines.old_code import carried
 from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify
 from vivace.engines.token_text import TokenText
 from vivace.engines.tool_forms import ToolForms
+from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, weights_in
 from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
+from vivace.memory import free_memory
 from vivace.models import Fim
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat
@@ -171,6 +173,7 @@ class VllmEngine:
                 config = arguments.create_engine_config()
             except (TypeError, ValueError, OSError) as error:
                 raise ConfigError(f"vLLM does not take these settings: {error}.") from error
+            self._fit_memory(config)
             try:
                 return AsyncLLM.from_vllm_config(
                     config,
@@ -179,6 +182,32 @@ class VllmEngine:
                 )
             except Exception as error:
                 raise EngineDied(f"vLLM could not start: {error}") from error
+
+    def _fit_memory(self, config: Any) -> None:
+        """On a processor: a cache that fits beside what else runs here, unless one is set."""
+        from vllm.platforms import current_platform
+
+        if not current_platform.is_cpu() or chosen_by_person(self._arguments, os.environ):
+            return
+        model, parallel = config.model_config, config.parallel_config
+        a_token = 2 * model.get_num_layers(parallel) * model.get_num_kv_heads(parallel)
+        a_token *= model.get_head_size() * model.dtype.itemsize
+        processes, free = parallel.world_size, free_memory()
+        room = kv_cache_bytes(
+            free // processes,
+            weights_in(self._model) // processes,
+            a_token * model.max_model_len,
+            config.scheduler_config.max_num_seqs,
+        )
+        config.cache_config.kv_cache_memory_bytes = room
+        log.info(
+            "%s: %.1f GiB for the KV cache (%d tokens), of %.1f GiB that are free; "
+            "VLLM_CPU_KVCACHE_SPACE sets another size",
+            self.name,
+            room / GIB,
+            room // a_token,
+            free / GIB,
+        )
 
     def _speculative_arguments(self) -> dict[str, Any]:
         self._drafts = False
