@@ -99,6 +99,22 @@ def test_a_rename_needs_no_model(project: Project) -> None:
     assert (made["model"], made["tokens"]) == ("no model needed", 0)
 
 
+def test_a_rename_that_may_break_other_files_is_not_applied_unseen(project: Project) -> None:
+    (project.root / "user.py").write_text("from shop import Cart\n")
+    project.play(answers(SHOP.replace("class Cart", "class Basket")))
+    ran = project.edit("shop.py", "rename `Cart` to `Basket`", "--yes", PATH=_without_servers())
+    assert ran.returncode == 3
+    assert "other files may use `Cart`" in ran.stderr
+    assert "Asking again" not in ran.stderr
+    assert project.shop.read_text() == SHOP
+
+
+def _without_servers() -> str:
+    """The PATH, but for folders that have a language server in them."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(each for each in folders if not list(Path(each).glob("*-langserver")))
+
+
 # -- showing --------------------------------------------------------------------------------------
 
 
