@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from vivace.edits.standard import standard
+
 __all__ = ["forgotten", "used"]
 
 _HEADERS = {
@@ -64,5 +66,5 @@ def used(includes: Sequence[str], text: str) -> list[str]:
 def forgotten(before: str, after: str) -> list[str]:
     """Headers for the ``std::`` names that are new in this text."""
     new = set(_STANDARD.findall(after)) - set(_STANDARD.findall(before))
-    homes = {_HOME[name] for name in new if name in _HOME}
-    return [f"#include <{home}>\n" for home in sorted(homes)]
+    homes = {_HOME.get(name) or standard("cpp").home(name) for name in new} - {None}
+    return [f"#include <{home}>\n" for home in sorted(filter(None, homes))]

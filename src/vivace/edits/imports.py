@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tree_sitter import Node
@@ -16,14 +17,29 @@ __all__ = ["Preamble", "added", "only_imports", "sources"]
 _LONGEST = 20
 """Lines of one import statement that we wait for to end."""
 _HEADS = ("import ", "from ", "use ", "using ", "#include")
+_IN_BLOCK = re.compile(r'\s*(?:[\w.]+ )?"[^"]+"\s*')
+"""One of the imports that Go has in brackets."""
 _FUTURE = "future_import_statement"
 _FIRST = frozenset({"package_clause", "package_declaration", "hash_bang_line"})
 
 
 def only_imports(lines: Sequence[str], language: Language) -> bool:
     """Whether there are imports in these lines, and nothing else but comments."""
-    kinds = _kinds(lines, language)
-    return bool(kinds & language.imports) and kinds <= language.imports | language.leading
+    if language.name == "go" and lines and all(map(_IN_BLOCK.fullmatch, lines)):
+        return True
+    top = parse("".join(lines), language).root_node.named_children
+    others = [node for node in top if not _is_import(node, language)]
+    return len(others) < len(top) and {node.type for node in others} <= language.leading
+
+
+def _is_import(node: Node, language: Language) -> bool:
+    """Whether a statement imports; ``require`` is a call like any other to the grammar."""
+    if node.type in language.imports:
+        return True
+    if node.type not in ("lexical_declaration", "variable_declaration"):
+        return False
+    values = [each.child_by_field_name("value") for each in node.named_children]
+    return all(each is not None and (each.text or b"").startswith(b"require(") for each in values)
 
 
 def _kinds(lines: Sequence[str], language: Language) -> set[str]:
@@ -79,7 +95,7 @@ def added(source: Source, imports: Sequence[str]) -> list[Hunk]:
     if not imports or language is None:
         return []
     lines, top = source.lines, source.top
-    there = {_plain(node) for node in top if node.type in language.imports}
+    there = {_plain(node) for node in top if _is_import(node, language)}
     defined = {each.name for each in source.definitions}
     end = line_end(lines)
     future: list[str] = []
@@ -88,16 +104,48 @@ def added(source: Source, imports: Sequence[str]) -> list[Hunk]:
         bound = _bound_by_script(node)
         if bound and bound <= defined:
             continue  # the file has these itself
-        if node.type in language.imports and _plain(node) not in there:
+        if _is_import(node, language) and _plain(node) not in there:
             there.add(_plain(node))
             found = future if node.type == _FUTURE else others
             found += [line + end for line in _plain(node).split("\n")]
+    if block := _block_of(top):
+        return _into_block(block, others, end)
     first, last = _run(top, language)
     if first == last:
         new = future + others
         return [_apart(lines, first, new, end)] if new else []
     hunks = [Hunk(first, (), tuple(future)), Hunk(last, (), tuple(others))]
     return [hunk for hunk in hunks if hunk.new]
+
+
+def _block_of(top: Sequence[Node]) -> list[Node]:
+    """The imports that stand in Go's first brackets, one to a line."""
+    for node in top:
+        lists = [each for each in node.named_children if each.type == "import_spec_list"]
+        if node.type == "import_declaration" and lists:
+            specs = [each for each in lists[0].named_children if each.type == "import_spec"]
+            return specs if len({each.start_point.row for each in specs}) == len(specs) else []
+    return []
+
+
+def _into_block(block: Sequence[Node], imports: Sequence[str], end: str) -> list[Hunk]:
+    """Each goes to its like, by the alphabet: the standard library, or what has a host."""
+    there = [(_go_path(node.text), node.start_point.row) for node in block]
+    rows: dict[int, list[str]] = {}
+    for line in imports:
+        path = _go_path(line.encode())
+        if path in (each for each, _ in there):
+            continue
+        like = [each for each in there if ("." in each[0]) == ("." in path)]
+        later = [row for each, row in like if each > path]
+        after = [row + 1 for _, row in like or there]
+        row = later[0] if later else after[-1] if like or "." in path else there[0][1]
+        rows.setdefault(row, []).append(f'\t"{path}"{end}')
+    return [Hunk(row, (), tuple(sorted(new))) for row, new in sorted(rows.items())]
+
+
+def _go_path(text: bytes | None) -> str:
+    return (text or b"").decode("utf-8", "replace").partition('"')[2].partition('"')[0]
 
 
 def _bound_by_script(node: Node) -> set[str]:
@@ -149,7 +197,7 @@ def _run(top: Sequence[Node], language: Language) -> tuple[int, int]:
     run: list[Node] = []
     for node in top:
         docstring = node.type == "expression_statement" and node.children[0].type == "string"
-        if node.type in language.imports:
+        if _is_import(node, language):
             run.append(node)
         elif run and node.type not in language.leading:
             break

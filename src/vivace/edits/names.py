@@ -26,6 +26,7 @@ _HOMES = {
     "Mapping MutableMapping Sequence",
     "contextlib": "closing contextmanager suppress",
     "dataclasses": "dataclass",
+    "datetime": "timedelta timezone",
     "decimal": "Decimal",
     "enum": "Enum",
     "functools": "cached_property lru_cache partial total_ordering wraps",
