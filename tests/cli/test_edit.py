@@ -147,6 +147,15 @@ def test_json_says_everything_and_touches_nothing(project: Project) -> None:
     assert file["seconds"] > 0
 
 
+def test_json_says_how_bad_a_problem_is_and_where(project: Project) -> None:
+    project.play(answers(BROKEN))
+    problem = project.json("shop.py", EVERYWHERE)["files"][0]["problems"][0]
+    assert problem["code"] == "syntax"
+    assert problem["severity"] == "error"
+    assert problem["message"]
+    assert set(problem) == {"code", "severity", "message", "lines"}
+
+
 def test_json_with_yes_applies(project: Project) -> None:
     project.play(answers(TYPED))
     assert project.json("shop.py", EVERYWHERE, "--yes")["applied"] is True

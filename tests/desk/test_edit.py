@@ -20,6 +20,7 @@ from vivace.desk.targets import open_target
 from vivace.engines.base import Chat, Work
 from vivace.engines.scripted import Reply, Say
 from vivace.protocol.requests import Prediction
+from vivace.syntax.finding import Finding, Severity
 from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace
 
@@ -32,8 +33,12 @@ NEW = OLD.replace("    return a\n", "    return a + b\n", 1).replace(
 class Somebody(Unattended):
     """Remembers what they were told; takes so many of the hunks, and overrules or not."""
 
-    def __init__(self, take: int | None = None, *, overrule: bool = False) -> None:
+    def __init__(
+        self, take: int | None = None, *, overrule: bool = False, reviews: bool = False
+    ) -> None:
         self.told: list[Event] = []
+        self.doubts: list[Finding] = []
+        self._reviews = reviews
         self._take = take
         self._overrule = overrule
 
@@ -44,7 +49,12 @@ class Somebody(Unattended):
         return [type(event).__name__ for event in self.told]
 
     async def accepts(self, edits: Sequence[Accepted]) -> Sequence[Accepted]:
+        self.doubts += [doubt for edit in edits for doubt in edit.doubts]
         return [Accepted(edit.target, edit.hunks[: self._take]) for edit in edits]
+
+    @property
+    def reviews(self) -> bool:
+        return self._reviews
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         return can_be_applied and self._overrule
@@ -110,6 +120,25 @@ def test_what_the_checks_refuse_is_the_persons_to_decide(
     assert "+def sub(a, b:" in refused.diff
     assert result.applied is overrule
     assert (file.read_text() == OLD) is not overrule
+
+
+@pytest.mark.parametrize("severity", ["warning", "error"])
+@pytest.mark.parametrize("reviews", [False, True])
+def test_what_is_suspicious_is_offered_with_the_doubt_to_who_looks_at_each_hunk(
+    gateway: RunningGateway,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    severity: Severity,
+    reviews: bool,
+) -> None:
+    doubt = Finding("dropped", "It drops a call.", "Keep it.", severity, (1, 2))
+    monkeypatch.setattr("vivace.edits.checks.problems", lambda *_, **__: [doubt])
+    person = Somebody(reviews=reviews)
+    result = run(gateway, file, person, NEW)
+    offered = reviews and severity == "warning"
+    assert result.applied is offered
+    assert (result.status == "refused") is not offered
+    assert person.doubts == ([doubt] if offered else [])
 
 
 def test_nothing_is_touched_where_nothing_is_to_be_applied(

@@ -9,6 +9,7 @@ from vivace.desk.targets import Target
 from vivace.edits.rebase import Conflict, rebase
 from vivace.edits.region import Selection
 from vivace.errors import EditError
+from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk, apply
 from vivace.workspace.document import read
 from vivace.workspace.errors import FileChanged
@@ -29,6 +30,8 @@ class Accepted:
 
     target: Target
     hunks: tuple[Hunk, ...]
+    doubts: tuple[Finding, ...] = ()
+    """What speaks against them, while they are offered."""
 
 
 @dataclass(frozen=True)

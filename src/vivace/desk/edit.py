@@ -139,7 +139,7 @@ class Editing:
         for made in edits:
             if made not in changed:
                 self._person.tell(Unchanged(str(made.target.path), _reasons(made)))
-        bad = [made for made in changed if not made.outcome.good]
+        bad = [made for made in changed if not self._holds(made)]
         if bad and not await self._overruled(bad):
             return "refused"
         if not changed:
@@ -152,6 +152,11 @@ class Editing:
             return "nothing"
         return await self._write(accepted, instruction)
 
+    def _holds(self, made: Made) -> bool:
+        """Whether the person may be offered it: suspicions are weighed hunk by hunk, errors not."""
+        weighed = self._person.reviews and bool(made.outcome.hunks)
+        return made.outcome.good or (weighed and not _invalid(made))
+
     async def _overruled(self, bad: Sequence[Made]) -> bool:
         """Whether the person wants what the checks refuse."""
         for made in bad:
@@ -162,7 +167,9 @@ class Editing:
         return False
 
     async def _accepted(self, edits: Sequence[Made]) -> Sequence[Accepted]:
-        offered = [Accepted(made.target, made.outcome.hunks) for made in edits]
+        offered = [
+            Accepted(made.target, made.outcome.hunks, made.outcome.problems) for made in edits
+        ]
         accepted = await self._person.accepts(offered)
         some = any(each.hunks for each in accepted)
         for made, each in zip(edits, accepted, strict=True):
@@ -238,7 +245,7 @@ class Editing:
             return "refused"
         if made is None:
             return "stopped"
-        if not made.outcome.good:
+        if not self._holds(made):
             self._person.tell(NoFix(_reasons(made)))
             return "refused"
         accepted = await self._accepted([made])
@@ -263,9 +270,13 @@ def _left_behind(made: Made, accepted: Accepted) -> str:
     return f"A rename that is taken in part leaves the old name behind in {made.target.path}."
 
 
+def _invalid(made: Made) -> bool:
+    return any(problem.severity == "error" for problem in made.outcome.problems)
+
+
 def _broken_by_choice(made: Made, accepted: Accepted) -> str:
-    """What is wrong with a part of an edit of which the whole was good."""
-    if not made.outcome.good or accepted.hunks in ((), made.outcome.hunks):
+    """What is wrong with a part of an edit of which the whole was in order."""
+    if _invalid(made) or accepted.hunks in ((), made.outcome.hunks):
         return ""
     plan = made.plan
     after = plan.source.edited(accepted.hunks)

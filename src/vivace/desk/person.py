@@ -19,11 +19,16 @@ class Person(Protocol):
     def waiting(self, dialogue: Dialogue | None) -> AbstractAsyncContextManager[None]:
         """While this lasts they wait, and may redirect or stop the answer of the dialogue."""
 
+    @property
+    def reviews(self) -> bool:
+        """Whether they look at each hunk, beside what makes it suspicious; where they do not, a
+        suspicion is a reason to refuse."""
+
     async def overrules(self, *, can_be_applied: bool) -> bool:
         """Whether what was refused is wanted all the same."""
 
     async def accepts(self, edits: Sequence[Accepted]) -> Sequence[Accepted]:
-        """Which hunks of each of these edits are wanted."""
+        """Which hunks of each of these edits are wanted, doubts or not."""
 
     async def accepts_in_part(self, problem: str) -> bool:
         """Whether their choice of hunks is wanted, though it breaks what the whole did not."""
@@ -41,6 +46,10 @@ class Unattended:
 
     def waiting(self, dialogue: Dialogue | None) -> AbstractAsyncContextManager[None]:
         return nullcontext()
+
+    @property
+    def reviews(self) -> bool:
+        return False
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         return False

@@ -10,6 +10,7 @@ import pytest
 from vivace.cli.editing.review import agreed, review
 from vivace.desk.applying import Accepted
 from vivace.desk.targets import Target, open_target
+from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
 from vivace.workspace.paths import Workspace
 
@@ -59,6 +60,43 @@ def test_answers_decide(
 def test_who_leaves_takes_nothing_more(targets: list[Target]) -> None:
     accepted = asyncio.run(review([Accepted(targets[0], tuple(HUNKS))], Person("Y", None)))
     assert list(accepted[0].hunks) == HUNKS[:2]
+
+
+def doubt(person: str, lines: tuple[int, int] | None) -> Finding:
+    return Finding("dropped", person, "Keep it.", "warning", lines)
+
+
+def test_a_suspicion_stands_beside_the_hunk_it_is_about(
+    targets: list[Target], capsys: pytest.CaptureFixture[str]
+) -> None:
+    doubts = (doubt("It drops a call.", (20, 21)), doubt("It loses f.", None))
+    shown: list[str] = []
+
+    async def ask(question: str) -> str:
+        shown.append(capsys.readouterr().out)
+        return "y"
+
+    asyncio.run(review([Accepted(targets[0], tuple(HUNKS), doubts)], ask))
+    assert ["It loses f." in each for each in shown] == [True, False, False]
+    assert ["! It drops a call." in each for each in shown] == [False, True, False]
+    assert shown[1].index("+new 20") < shown[1].index("It drops a call.")
+
+
+def test_of_one_change_that_was_shown_already_the_suspicion_is_still_said(
+    targets: list[Target], capsys: pytest.CaptureFixture[str]
+) -> None:
+    added = Hunk(20, (), ("new\n",))
+    edit = Accepted(targets[0], (added,), (doubt("It is never used.", (20, 20)),))
+    asyncio.run(review([edit], Person("n")))
+    assert "It is never used." in capsys.readouterr().out
+
+
+def test_who_accepts_all_is_still_asked_about_what_is_suspicious(targets: list[Target]) -> None:
+    edit = Accepted(targets[0], tuple(HUNKS), (doubt("It drops a call.", (20, 21)),))
+    person = Person("a", "n")
+    accepted = asyncio.run(review([edit], person))
+    assert list(accepted[0].hunks) == [HUNKS[0], HUNKS[1], HUNKS[3]]
+    assert not person.answers
 
 
 @pytest.mark.parametrize("pasted", ["yclear; vivace edit", "yes please", "a b", "yy", "\x1b[A", ""])

@@ -118,6 +118,10 @@ class AtTerminal(_Told):
             with on_interrupt(dialogue.stop), typing(dialogue, self._view.pause):
                 yield
 
+    @property
+    def reviews(self) -> bool:
+        return not self._yes
+
     async def overrules(self, *, can_be_applied: bool) -> bool:
         return can_be_applied and await agreed(ask_answer, "Apply it all the same?")
 

@@ -105,5 +105,12 @@ def _file(made: Made) -> dict[str, Any]:
     }
 
 
-def _problem(problem: Finding) -> dict[str, str]:
-    return {"code": problem.code, "message": problem.person}
+def _problem(problem: Finding) -> dict[str, Any]:
+    """``lines`` are those of the file as it was read, as the region's are."""
+    lines = problem.lines
+    return {
+        "code": problem.code,
+        "severity": problem.severity,
+        "message": problem.person,
+        "lines": lines and {"first": lines[0] + 1, "last": max(lines[0] + 1, lines[1])},
+    }

@@ -9,6 +9,7 @@ from vivace.cli.keyboard import ESCAPE
 from vivace.cli.output import say, styled
 from vivace.desk.applying import Accepted
 from vivace.desk.targets import Target
+from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
 
 __all__ = ["Ask", "agreed", "review"]
@@ -29,25 +30,48 @@ _ANSWERS = {**{key: key for key in "ynadq"}, "yes": "y", "no": "n", ESCAPE: "q"}
 
 
 async def review(edits: Sequence[Accepted], ask: Ask) -> list[Accepted]:
-    """What is accepted of each file, out of these."""
+    """What is accepted of each file, out of these. What is suspicious is said beside the hunk it is
+    about, and nobody accepts it unseen by accepting all."""
     total = sum(len(grouped(edit.hunks)) for edit in edits)
     number = 0
     done = False
     accepted: list[Accepted] = []
     for edit in edits:
         kept: list[Hunk] = []
-        answer = ""
+        rest = ""
+        _warn(_elsewhere(edit))
         for group in grouped(edit.hunks):
             number += 1
-            if not done and answer not in ("a", "d"):
+            doubts = [each for each in edit.doubts if _is_about(each, group)]
+            answer = "q" if done else rest
+            if not answer or (answer == "a" and doubts):
                 if total > 1:  # one alone has just been shown
                     _show(edit.target, group)
+                _warn(doubts)
                 answer = await _answer(ask, f"({number}/{total}) Apply this change [y,n,a,d,q,?]? ")
+                rest = answer if answer in ("a", "d") else rest
                 done = answer == "q"
-            if not done and answer in ("y", "a"):
+            if answer in ("y", "a"):
                 kept += group
         accepted.append(Accepted(edit.target, tuple(kept)))
     return accepted
+
+
+def _is_about(doubt: Finding, group: Sequence[Hunk]) -> bool:
+    lines = doubt.lines
+    return lines is not None and any(
+        hunk.start <= lines[1] and lines[0] <= hunk.end for hunk in group
+    )
+
+
+def _elsewhere(edit: Accepted) -> list[Finding]:
+    """What is about the edit as a whole."""
+    return [doubt for doubt in edit.doubts if not _is_about(doubt, edit.hunks)]
+
+
+def _warn(doubts: Sequence[Finding]) -> None:
+    for doubt in doubts:
+        say(f"! {doubt.person}", fg="yellow")
 
 
 async def agreed(ask: Ask, question: str) -> bool:
