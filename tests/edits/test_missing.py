@@ -126,6 +126,64 @@ def test_an_index_that_is_not_complete_is_not_asked_who_is_the_only_one() -> Non
     assert missing(Source.of("a.py", ""), Source.of("a.py", "normalise(1)\n"), modules) == []
 
 
+# -- as others import it --------------------------------------------------------------------------
+
+
+def test_what_others_import_in_one_way_is_imported_so() -> None:
+    files = {"p/b.py": "from msgspec import Struct\n", "p/c.py": "from msgspec import Struct\n"}
+    after = "class A(Struct): ...\n"
+    assert lines("p/a.py", "", after, files) == ["from msgspec import Struct\n"]
+
+
+def test_what_others_import_in_two_ways_is_not_guessed() -> None:
+    files = {"p/b.py": "from attrs import make\n", "p/c.py": "from other import make\n"}
+    assert lines("p/a.py", "", "make(1)\n", files) == []
+
+
+def test_a_name_that_could_be_any_variable_has_to_be_imported_twice() -> None:
+    one = {"b.js": "import client from 'client';\n"}
+    assert lines("a.js", "", "client.get();\n", one) == []
+    two = {**one, "c.js": "import client from 'client';\n"}
+    assert lines("a.mjs", "", "client.get();\n", two) == ['import client from "client";\n']
+
+
+@pytest.mark.parametrize(
+    ("path", "other", "after", "line"),
+    [
+        ("a.py", "import numpy as np\n", "np.zeros(1)\n", "import numpy as np\n"),
+        ("a.ts", "import * as vs from 'vs';\n", "vs.a();\n", 'import * as vs from "vs";\n'),
+        ("a.ts", "import { A as B } from 'p';\n", "new B();\n", 'import { A as B } from "p";\n'),
+        ("a.js", "const { A } = require('p');\n", "new A();\n", 'const { A } = require("p");\n'),
+        ("a.go", 'package a\nimport y "g.in/yaml.v3"\n', "y.Go()", 'import y "g.in/yaml.v3"\n'),
+        ("a.go", 'package a\nimport "g.in/yaml.v3"\n', "yaml.Go()", 'import "g.in/yaml.v3"\n'),
+        (
+            "A.java",
+            "import org.junit.Test;\n",
+            "class A { @Test void t() {} }",
+            "import org.junit.Test;\n",
+        ),
+        (
+            "a.rs",
+            "use serde::{de::Error as E, Serialize};\n",
+            "fn f(a: Serialize) {}",
+            "use serde::Serialize;\n",
+        ),
+    ],
+)
+def test_in_each_language(path: str, other: str, after: str, line: str) -> None:
+    suffix = path.partition(".")[2]
+    head = "package a\n" if suffix == "go" else ""
+    body = f"func f() {{ {after} }}\n" if head else after
+    found = lines(path, head, head + body, {f"b.{suffix}": other, f"c.{suffix}": other})
+    assert found == [line]
+
+
+def test_what_the_file_imports_under_another_name_than_its_path_is_there() -> None:
+    text = 'package a\n\nimport "g.in/yaml.v3"\n\nvar a = 1\n'
+    other = {"b.go": 'package a\nimport "g.in/yaml.v3"\n'}
+    assert lines("a.go", text, text + "func f() { yaml.Go() }\n", other) == []
+
+
 # -- from the standard library --------------------------------------------------------------------
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from vivace.edits import headers
 from vivace.edits.names import bound_by, imports_for, newly_unbound
 from vivace.edits.project import Modules
-from vivace.edits.spelling import ScriptStyle, go_package, import_from
+from vivace.edits.spelling import ScriptStyle, go_package, import_as, import_from
 from vivace.edits.standard import standard
 from vivace.edits.uses import Use, newly_used
 from vivace.syntax.exports import exports_of
+from vivace.syntax.imported import imported_by
 from vivace.syntax.source import Source
 
 __all__ = ["missing"]
@@ -45,15 +46,47 @@ def missing(before: Source, after: Source, modules: Modules | None, came: str = 
         return []
     if after.is_in("python"):
         names = newly_unbound(before, after) - bound_by(came)
-        return _combined(_python(names, after, modules))
+        custom = _customary(names, after, modules)
+        rest = _python(names - custom.keys(), after, modules)
+        return _combined([*custom.values(), *rest])
+    brought = {*re.findall(r"\w+", came), *(each.name for each in imported_by(after))}
     uses = newly_used(before, after)
-    brought = set(re.findall(r"\w+", came))
-    wanted = {name: use for name, use in uses.items() if name not in brought}
+    uses = {name: use for name, use in uses.items() if name not in brought}
+    custom = _customary(_importable(uses, after, modules), after, modules)
+    others = {name: use for name, use in uses.items() if name not in custom}
     find = _FINDERS.get(after.language.name)
-    found = list(find(wanted, after, modules)) if find else []
+    found = list(find(others, after, modules)) if find else []
     if after.is_in("c", "cpp"):
         found = [*headers.forgotten(before.text, after.text), *found]
-    return _combined(dict.fromkeys(found))
+    return _combined(dict.fromkeys([*custom.values(), *found]))
+
+
+def _customary(names: Iterable[str], after: Source, modules: Modules | None) -> dict[str, str]:
+    """Those that all who import them import in the same way."""
+    found: dict[str, str] = {}
+    for name in sorted(names) if modules else ():
+        assert modules is not None
+        custom = modules.custom(name)
+        line = import_as(modules, custom, after) if custom else None
+        if line is not None:
+            found[name] = line
+    return found
+
+
+def _importable(uses: dict[str, Use], after: Source, modules: Modules | None) -> Iterator[str]:
+    """Those that neither the language nor the package has."""
+    assert after.language is not None
+    there = standard(after.language.name).implicit | (modules.near if modules else frozenset())
+    package = after.is_in("go")
+    for name, use in uses.items():
+        if name not in there and (not package or _is_package(use)):
+            yield name
+
+
+def _is_package(use: Use) -> bool:
+    """Whether only what a package of Go exports is used of it."""
+    exported = all(member[:1].isupper() for member in use.members)
+    return use.qualifies and exported and not (use.called or use.typed)
 
 
 def _combined(lines: Iterable[str]) -> list[str]:
@@ -127,14 +160,14 @@ def _go(uses: dict[str, Use], after: Source, modules: Modules | None) -> Iterato
     near = modules.near if modules else frozenset()
     there = {word for each in exports_of(after).includes for word in re.findall(r"\w+", each)}
     for name, use in sorted(uses.items()):
-        if not use.qualifies or use.called or use.typed or name in near or name in there:
+        if not _is_package(use) or name in near or name in there:
             continue
         found = [each for each in table if each.rpartition("/")[2] == name]
         if len(found) > 1:
             found = [each for each in found if use.members <= table[each]]
         own = go_package(modules, name) if modules else None
         paths = [*found, own] if own else found
-        if len(paths) == 1 and all(member[:1].isupper() for member in use.members):
+        if len(paths) == 1:
             yield f'import "{paths[0]}"\n'
 
 
@@ -159,8 +192,8 @@ def _rust(uses: dict[str, Use], after: Source, modules: Modules | None) -> Itera
     library = standard("rust")
     bare = "use core::" in after.text and "use std::" not in after.text
     for name, use in sorted(uses.items()):
-        if name in library.implicit:
-            continue
+        if name in library.implicit or (modules and modules.has(name)):
+            continue  # also a crate, which is there by its name
         home = library.home(name) if use.typed or use.qualifies else None
         module = f"std::{name}" if use.qualifies and f"std::{name}" in library.modules else None
         if _is_exported(name, modules):

@@ -14,6 +14,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from vivace.syntax.exports import UNREAD, Exports
+from vivace.syntax.imported import Imported
 from vivace.syntax.languages import language_of
 
 __all__ = ["FAMILIES", "Manifest", "Modules", "Project", "folder_of"]
@@ -31,6 +32,10 @@ _TRIAL = re.compile(
 """Files that use the project and are not used by it."""
 
 _SOURCES = re.compile(r"(^|/)(src|lib|python)$")
+
+_TELLING = re.compile(r"[A-Z]|\w_\w")
+_MANIFESTS = {"go": "go.mod", "rust": "Cargo.toml"} | dict.fromkeys(_SCRIPTS, "package.json")
+"""What says where a package ends, outside of which its imports mean nothing."""
 
 
 class Manifest(Struct, frozen=True):
@@ -65,6 +70,15 @@ class Project:
         for path, exports in self.files.items():
             for name in {*exports.names, exports.default} - {""}:
                 found.setdefault(name, []).append(path)
+        return found
+
+    @cached_property
+    def customs(self) -> Mapping[str, Sequence[tuple[str, Imported]]]:
+        """Name -> how files import it, each with its file."""
+        found: dict[str, list[tuple[str, Imported]]] = {}
+        for path, exports in self.files.items():
+            for each in exports.imported:
+                found.setdefault(each.name, []).append((path, each))
         return found
 
     @cached_property
@@ -134,6 +148,25 @@ class Modules:
         if _TRIAL.search(self.path):
             return found
         return [each for each in found if not _TRIAL.search(each)]
+
+    def custom(self, name: str) -> Imported | None:
+        """The one way in which the project imports a name, if it is plain that it is meant.
+
+        A name that could be any variable's has to be imported so in two files.
+        """
+        found = [
+            (path, each)
+            for path, each in self.project.customs.get(name, ())
+            if self._can_import(path) and (_TRIAL.search(self.path) or not _TRIAL.search(path))
+        ]
+        ways = {each for _, each in found}
+        plain = _TELLING.search(name) or len(found) > 1 or self._name == "go"
+        same = all(self._manifest_of(path) == self._manifest_of(self.path) for path, _ in found)
+        return ways.pop() if self.complete and len(ways) == 1 and plain and same else None
+
+    def _manifest_of(self, path: str) -> Manifest | None:
+        kind = _MANIFESTS.get(self._name)
+        return self.project.manifest(kind, path) if kind else None
 
     def _can_import(self, path: str) -> bool:
         language = language_of(path)

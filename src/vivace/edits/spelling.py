@@ -13,13 +13,16 @@ from itertools import takewhile
 
 from vivace.edits.project import Modules, folder_of
 from vivace.syntax.exports import Exports, exports_of
+from vivace.syntax.imported import Imported
 from vivace.syntax.source import Source
 
-__all__ = ["ScriptStyle", "go_package", "import_from", "is_included"]
+__all__ = ["ScriptStyle", "go_package", "import_as", "import_from", "is_included"]
 
 _REQUIRE = re.compile(r"\brequire\(\s*(['\"])")
-_IMPORT = re.compile(r"^import\b[^'\"\n]*(['\"])([^'\"\n]*)['\"](;?)", re.MULTILINE)
+_IMPORT = re.compile(r"^import\b[^'\"]*(['\"])([^'\"\n]*)['\"](;?)", re.MULTILINE)
 _RELATIVE = re.compile(r"""(?:from|require\()\s*['"]\.[^'"\n]*?(\.[cm]?[jt]sx?)?['"]""")
+_APART = re.compile(r"/(testdata|vendor|_[^/]*)/")
+"""Folders that Go does not look into."""
 _RELATIVE_PYTHON = re.compile(r"^from \.", re.MULTILINE)
 
 
@@ -27,6 +30,28 @@ def import_from(modules: Modules, home: str, name: str, source: Source) -> str |
     """The line that imports a name from a file."""
     write = _WRITERS.get(source.language.name) if source.language else None
     return write(modules, home, name, source) if write else None
+
+
+def import_as(modules: Modules, custom: Imported, source: Source) -> str | None:
+    """The line that imports a name as other files do."""
+    name, module, member = custom.name, custom.module, custom.member
+    renamed = f" as {name}" if name != (member or module).rpartition("::")[2] else ""
+    match source.language.name if source.language else "":
+        case "python":
+            head = f"from {module} import {member}" if member else f"import {module}"
+            return None if _comes_back(modules, custom) else f"{head}{renamed}\n"
+        case "java":
+            return f"import {'static ' if member else ''}{module};\n"
+        case "rust":
+            crate = modules.project.manifest("Cargo.toml", modules.path)
+            apart = crate is None or _rust_path(crate.folder, modules.path) is None
+            if apart and module.startswith("crate::"):
+                return None  # an example or a test is a crate of its own
+            return f"use {module}{renamed};\n"
+        case "go":
+            return f'import {member + " " if member else ""}"{module}"\n'
+        case _:
+            return ScriptStyle(source, path=modules.path).imported(custom)
 
 
 # -- Python ---------------------------------------------------------------------------------------
@@ -47,6 +72,17 @@ def _python(modules: Modules, home: str, name: str, source: Source) -> str | Non
         dots = "." * (len(inside) - shared + 1)
         module = dots + ".".join(module.split(".")[shared:])
     return f"from {module} import {name}\n"
+
+
+def _comes_back(modules: Modules, custom: Imported) -> bool:
+    """Whether a module of the project imports this one."""
+    inner = custom.module.replace(".", "/")
+    ends = (f"{inner}.py", f"{inner}/__init__.py")
+    files = [posixpath.join(root, end) for root in modules.roots() for end in ends]
+    own = [each for each in files if each in modules.project.files]
+    return any(
+        modules.path in modules.reaches(each, lambda path: _imported(modules, path)) for each in own
+    )
 
 
 def _dotted(root: str, path: str) -> str:
@@ -84,7 +120,7 @@ class ScriptStyle:
         self.quote = quoted[1] if quoted else '"'
         ended = ";\n" in source.text or "\n" not in source.text
         self.end = imported[3] if imported else ";" if ended else ""
-        self.star = typed and not re.search(r"^import \w+ from", source.text, re.MULTILINE)
+        self.star = typed  # which needs no compiler option
 
     def members(self, names: str, module: str) -> str:
         if self.requires:
@@ -97,6 +133,15 @@ class ScriptStyle:
             return f"const {name} = require({self._quoted(module)}){self.end}\n"
         named = f"* as {name}" if builtin and self.star else name
         return f"import {named} from {self._quoted(module)}{self.end}\n"
+
+    def imported(self, custom: Imported) -> str:
+        """As another file imports it."""
+        name, module, member = custom.name, custom.module, custom.member
+        if member in ("", "*"):
+            named = f"* as {name}" if member else name
+            return self.whole(name if self.requires else named, module)
+        between = ": " if self.requires else " as "
+        return self.members(member if member == name else f"{member}{between}{name}", module)
 
     def _quoted(self, module: str) -> str:
         return f"{self.quote}{module}{self.quote}"
@@ -133,6 +178,7 @@ def go_package(modules: Modules, package: str) -> str | None:
         folder
         for folder, files in modules.project.folders.items()
         if folder != folder_of(modules.path)
+        and not _APART.search(f"/{folder}/")
         and any(modules.project.files[each].package == package for each in files)
     }
     if len(found) != 1 or package == "main":

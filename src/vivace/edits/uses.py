@@ -60,7 +60,8 @@ _MEMBERS = {
 _READS = _words(
     "arguments argument_list return_statement return_expression unary_expression "
     "await_expression spread_element array template_substitution ternary_expression "
-    "parenthesized_expression reference_expression binary_expression jsx_expression"
+    "parenthesized_expression reference_expression binary_expression jsx_expression "
+    "field_expression"
 )
 _NAMES_A_TYPE = _words(
     "type_parameter type_parameters constrained_type_parameter optional_type_parameter "

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from tree_sitter import Node
 
+from vivace.syntax.imported import Imported, imported_by
 from vivace.syntax.languages import walk
 from vivace.syntax.source import Source
 
@@ -28,6 +30,8 @@ class Exports(Struct, frozen=True, array_like=True):
     """The name of what a script exports without one."""
     includes: tuple[str, ...] = ()
     """What it imports itself in Python, Go and C, as it is written."""
+    imported: tuple[Imported, ...] = ()
+    """What it imports itself, name by name."""
     unread: bool = False
     """Whether it may define anything."""
 
@@ -38,7 +42,8 @@ UNREAD = Exports(unread=True)
 def exports_of(source: Source) -> Exports:
     if source.language is None or source.language.name not in _READERS:
         return UNREAD
-    return _READERS[source.language.name](source.top)
+    found = _READERS[source.language.name](source.top)
+    return replace(found, imported=imported_by(source))
 
 
 def _text(node: Node | None) -> str:

@@ -57,7 +57,7 @@ class _Entry(Struct, frozen=True, array_like=True):
 
 
 class _Kept(Struct, frozen=True):
-    version: Literal[1]
+    version: Literal[2]
     entries: dict[str, _Entry]
 
 
@@ -108,8 +108,7 @@ class Index:
             paths = self._from_git() if top_level(self._root) else self._from_folders()
         except (WorkspaceError, OSError):
             return []  # what git ignores cannot be told, so nothing is read
-        kept = (each for each in paths if secret_name(each.split("/")) is None)
-        return sorted(kept)[:_MOST_FILES]
+        return sorted(paths)[:_MOST_FILES]
 
     def _from_git(self) -> list[str]:
         options = ("--cached", "--others", "--exclude-standard", "--deduplicate")
@@ -128,13 +127,14 @@ class Index:
         return [str(path) for path in found if path not in out]
 
     def _matters(self, other: str, path: str) -> bool:
-        """Whether a file of this language can know the other one."""
-        if is_manifest(other):
-            return True
+        """Whether a file of this language can know the other one, which may be read."""
         mine, theirs = language_of(path), language_of(other)
-        if mine is None or theirs is None:
-            return False
-        return theirs.name in FAMILIES.get(mine.name, (mine.name,))
+        if not is_manifest(other):
+            if mine is None or theirs is None:
+                return False
+            if theirs.name not in FAMILIES.get(mine.name, (mine.name,)):
+                return False
+        return secret_name(other.split("/")) is None
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Index:
         self._entries = entries
         if changed:
             with contextlib.suppress(OSError):  # without it, it is read again
-                self._write(msgspec.msgpack.encode(_Kept(1, entries)))
+                self._write(msgspec.msgpack.encode(_Kept(2, entries)))
 
     def _write(self, data: bytes) -> None:
         if len(data) > _MOST_BYTES:
