@@ -159,7 +159,8 @@ class Serve:
                 if httpx.get(f"{self.url[:-3]}/readyz").status_code == 200:
                     return self
             except httpx.TransportError:
-                time.sleep(0.05)
+                pass
+            time.sleep(0.05)
         self.__exit__(None, None, None)
         raise AssertionError(f"vivace serve did not start:\n{self.log}")
 

@@ -180,6 +180,9 @@ class Gateway:
         """``base`` is where relative paths in the configuration start."""
         limits = config.limits
         self._config = config
+        self._started: list[Engine] = []
+        self._loaded: list[Engine] = []
+        """Of those that were started, the ones that have answered."""
         self.metrics = Metrics()
         self.supervisor = Supervisor()
         self.metrics.show_tasks(self.supervisor)
@@ -252,7 +255,14 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Engines are ready inside the block and gone after it."""
-        started: list[Engine] = []
+        async with self.opened():
+            await self.start_engines()
+            yield
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Inside the block requests are answered, as far as engines have been started; after it all
+        of them are gone."""
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
@@ -261,15 +271,23 @@ class Gateway:
         gc.collect()
         gc.freeze()
         try:
-            for engine in self.catalogue.engines:
-                started.append(engine)
-                await engine.start()
             yield
         finally:
             await self.supervisor.stop()
-            for engine in started:
+            for engine in self._started:
                 await engine.stop()
             await self.archive.close()
+
+    async def start_engines(self) -> None:
+        """One after the other; returns when all of them answer."""
+        for engine in self.catalogue.engines:
+            self._started.append(engine)
+            await engine.start()
+            self._loaded.append(engine)
+
+    @property
+    def loading(self) -> bool:
+        return len(self._loaded) < len(self.catalogue.engines)
 
     async def _watch_keys(self) -> None:
         """A revoked key ends within a second all that it began, without a restart."""
@@ -327,15 +345,22 @@ class Gateway:
         return PlainTextResponse("ok\n")
 
     async def _readyz(self, request: Request) -> HttpResponse:
+        why = "; ".join(self._unready())
+        return PlainTextResponse(f"{why or 'ready'}\n", 503 if why else 200)
+
+    def _unready(self) -> Iterator[str]:
+        """Why no requests should be sent here."""
         if self.runner.draining:
-            return PlainTextResponse("shutting down\n", 503)
-        if not self.catalogue.ready:
-            return PlainTextResponse("an engine is not running\n", 503)
+            yield "shutting down"
+        for engine in self.catalogue.engines:
+            if engine not in self._loaded:
+                yield f"{engine.name} is loading its model"
+            elif not engine.healthy():
+                yield f"{engine.name} has died"
         if trouble := self.archive.trouble:
-            return PlainTextResponse(f"{trouble}\n", 503)
+            yield trouble
         if down := self.supervisor.down():
-            return PlainTextResponse(f"failed and about to start again: {', '.join(down)}\n", 503)
-        return PlainTextResponse("ready\n")
+            yield f"failed and about to start again: {', '.join(down)}"
 
     async def _metrics(self, request: Request) -> HttpResponse:
         # Two engines of one kind may share one registry, whose figures must not come twice.
@@ -349,19 +374,30 @@ class Gateway:
 
 
 class Server(uvicorn.Server):
-    """uvicorn, but SIGTERM lets running turns finish first."""
+    """uvicorn, but it answers while engines load, and SIGTERM lets running turns finish first."""
 
     def __init__(self, config: uvicorn.Config, gateway: Gateway, ready: Ready | None) -> None:
         super().__init__(config)
+        self.failure: BaseException | None = None
+        """Why an engine could not be started."""
         self._gateway = gateway
         self._ready = ready
-        self._greeting: asyncio.Task[None] | None = None
+        self._beginning: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._beginning = asyncio.create_task(self._begin())
+
+    async def _begin(self) -> None:
+        try:
+            await self._gateway.start_engines()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the server, which tells
+            self.failure = error
+            self.should_exit = True
+            return
         if self._ready is not None:
-            self._greeting = asyncio.create_task(self._ready())
+            await self._ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -369,22 +405,27 @@ class Server(uvicorn.Server):
         for number in (signal.SIGTERM, signal.SIGINT):
             # Windows has no signal handlers on the loop; there Ctrl-C ends the process at once.
             with contextlib.suppress(NotImplementedError):
-                loop.add_signal_handler(number, self.leave)
+                loop.add_signal_handler(number, self.leave, number)
         yield
 
-    def leave(self) -> None:
+    def leave(self, number: int) -> None:
         if self._leaving is None:
             log.info("shutting down: no new turns, waiting for running ones")
-            if self._greeting is not None:
-                self._greeting.cancel()
-            self._leaving = asyncio.create_task(self._leave())
+            if self._beginning is not None and not self._gateway.loading:
+                self._beginning.cancel()
+            self._leaving = asyncio.create_task(self._leave(number))
         else:  # asked twice: somebody is in a hurry
             self.should_exit = self.force_exit = True
 
-    async def _leave(self) -> None:
+    async def _leave(self, number: int) -> None:
         try:
             await self._gateway.drain()
         finally:
+            if self._gateway.loading:
+                # An engine that loads its model cannot be called off: we end as if we had not
+                # listened, and it ends with us.
+                signal.signal(number, signal.SIG_DFL)
+                signal.raise_signal(number)
             self.should_exit = True
 
 
@@ -427,8 +468,10 @@ def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
 
     async def run() -> None:
         asyncio.get_running_loop().set_exception_handler(on_loop_error)
-        async with gateway.running():
+        async with gateway.opened():
             await server.serve(sockets=[listener])
+            if server.failure is not None:
+                raise server.failure
 
     with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
         runner.run(run())

@@ -53,10 +53,6 @@ class Catalogue:
             cards.append(Card(AUTO, context))
         return cards
 
-    @property
-    def ready(self) -> bool:
-        return all(engine.healthy() for engine in self.engines)
-
     def card(self, model: str) -> Card:
         named = next((card for card in self.cards if card.name == model), None)
         return named or self.offer(model).card
