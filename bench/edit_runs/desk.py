@@ -118,7 +118,7 @@ def _regions(plans: list[EditPlan]) -> tuple[Span, ...]:
 
 def regions_shown(plan: EditPlan) -> tuple[Span, ...]:
     """The parts of the file that the model is shown to be changed."""
-    return (Span(plan.region.start, plan.region.end),)
+    return tuple(Span(each.start, each.end) for each in plan.shown.regions)
 
 
 def _done(text: str, person: Recorder, result: Result, way: Way, never_asked: str) -> Done:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bench.edit_runs.tasks import Task
-from vivace.edits.region import Selection, choose
+from vivace.edits.locate import choose
+from vivace.edits.region import Selection
 from vivace.edits.rewrite import Rewrite
 from vivace.protocol.items import Message
 from vivace.syntax.lines import dedented, lines_of, margin_of
@@ -217,9 +218,9 @@ _REGION_RULES = (
 
 
 def region(task: Task) -> Prompt:
-    """The lines that Vivace would show, found in the same way, and those lines back."""
+    """The likeliest lines that Vivace would show, found in the same way, and those lines back."""
     source = Source.of(task.path, task.text)
-    found = choose(source, task.instruction, selected(task))
+    found = choose(source, task.instruction, selected(task), task.path).regions[0]
     old = source.lines[found.start : found.end]
     margin = margin_of(old)
     code = "".join(dedented(line, margin) for line in old)

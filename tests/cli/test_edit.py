@@ -199,15 +199,6 @@ def test_the_rules_of_the_project_are_told(project: Project) -> None:
 # -- checks ---------------------------------------------------------------------------------------
 
 
-def test_a_bad_answer_is_asked_for_again_with_the_reason(project: Project) -> None:
-    project.play(answers(LOADED, when="syntax error"), answers(BROKEN))
-    ran = project.edit("shop.py", EVERYWHERE, "--json", "--yes")
-    assert ran.returncode == 0, ran.stderr
-    assert project.shop.read_text() == LOADED
-    assert json.loads(ran.stdout)["files"][0]["retries"] == 1
-    assert "break the syntax" in ran.stderr
-
-
 def test_an_edit_that_stays_bad_is_refused_with_its_reason_and_diff(project: Project) -> None:
     project.play(answers(BROKEN))
     ran = project.edit("shop.py", EVERYWHERE, "--yes")
@@ -233,7 +224,7 @@ def test_the_deep_model_gets_what_the_fast_one_cannot(tmp_path: Path, way: str) 
         assert ran.returncode == 0, ran.stderr
         assert project.shop.read_text() == LOADED
         file = json.loads(ran.stdout)["files"][0]
-        assert (file["model"], file["tier"], file["retries"]) == ("deep", "deep", 2)
+        assert (file["model"], file["tier"], file["retries"]) == ("deep", "deep", 1)
 
 
 def test_a_model_that_changes_nothing_is_no_edit(project: Project) -> None:
@@ -489,21 +480,16 @@ def test_without_a_server_json_is_an_object_too(project: Project) -> None:
     assert "vivace up" in said["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "advice"), [("", "shop.py:10-60"), (":1-600", "Give fewer lines")]
-)
-def test_more_than_the_model_takes_is_said_to_somebody_who_edits_a_file(
-    tmp_path: Path, lines: str, advice: str
-) -> None:
+def test_more_than_the_model_takes_is_said_to_somebody_who_edits_a_file(tmp_path: Path) -> None:
     with RunningGateway(config=configuration(engine={"context": 2000})) as gateway:
         project = Project(tmp_path, gateway)
         project.shop.write_text("".join(f"value_{number} = {number}\n" for number in range(2600)))
-        ran = project.edit(f"shop.py{lines}", "count from one in the whole file", "--json")
+        ran = project.edit("shop.py:1-600", "count from one in the whole file", "--json")
     assert ran.returncode == 3
     said = json.loads(ran.stdout)["error"]
     assert said["code"] == "context_length_exceeded"
     assert "more than the model takes" in said["message"]
-    assert advice in said["message"]
+    assert "Give fewer lines" in said["message"]
     assert "compact" not in ran.stderr + ran.stdout
 
 

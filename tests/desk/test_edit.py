@@ -114,10 +114,10 @@ def test_what_the_checks_refuse_is_the_persons_to_decide(
     gateway: RunningGateway, file: Path, overrule: bool
 ) -> None:
     person = Somebody(overrule=overrule)
-    result = run(gateway, file, person, NEW.replace("def sub(a, b):", "def sub(a, b:"))
+    result = run(gateway, file, person, NEW.replace("return a - b", "return a - (b"))
     (refused,) = [event for event in person.told if isinstance(event, Refused)]
     assert "syntax" in refused.why
-    assert "+def sub(a, b:" in refused.diff
+    assert "+    return a - (b" in refused.diff
     assert result.applied is overrule
     assert (file.read_text() == OLD) is not overrule
 

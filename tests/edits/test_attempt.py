@@ -136,7 +136,7 @@ def test_hunks_are_shown_before_the_answer_is_finished() -> None:
             "```python\ndef load(path):\n    # ... existing code ...\n    return 1\n```",
             "placeholder",
         ),
-        ("```python\ndef read(path):\n    return json.load(open(path))\n```", "lost"),
+        ("```python\ndef read(path):\n    return json.load(open(path))\n```", "unfit"),
         ("I am sorry, I cannot help with that.", "syntax"),
         ("", "empty"),
     ],

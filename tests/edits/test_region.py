@@ -1,4 +1,4 @@
-"""What an instruction is about: as little as it names, never half a statement."""
+"""Definitions with all that belongs to them, and selections that are never half a statement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.region import Region, choose, regions, whole_file
+from vivace.edits.region import Region, regions, selected
 from vivace.syntax.languages import Language, language_of
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
@@ -52,8 +52,6 @@ def parse_line(text):
 
     return inner()
 '''
-LONG = CODE + "".join(f"\nVALUE_{n} = {n}\n" for n in range(40))
-IN_LONG = Source(LONG, PYTHON)
 
 
 def names(text: str, path: str) -> dict[str, tuple[int, int]]:
@@ -167,63 +165,6 @@ def test_definitions_are_found_in_every_language(
 
 
 @pytest.mark.parametrize(
-    ("instruction", "name"),
-    [
-        ("add a docstring to `load`", "load"),
-        ("add type hints to Store.add", "Store.add"),
-        ("use a comprehension in get_all", "Store.get_all"),
-        ("make parse_line() faster", "parse_line"),
-        ("add a docstring to the load function", "load"),
-        ("add type hints to the function load", "load"),
-        ("give Store a __len__ method", "Store"),
-        ("in `Store`, make `add` return the item", "Store.add"),
-        ("rename the variable `text` to `line` in `parse_line`", "parse_line"),
-        ("load should take an encoding, as add does", "load"),
-        ("Store needs a new method `load` that reads them", "Store"),
-        ("add a docstring to the method `add` of Store", "Store.add"),
-    ],
-)
-def test_the_definition_that_is_named_is_chosen(instruction: str, name: str) -> None:
-    assert choose(IN_LONG, instruction).name == name
-
-
-@pytest.mark.parametrize(
-    "instruction",
-    [
-        "rename `load` to `read`",
-        "rename Store.add to Store.append",
-        "add type hints everywhere",
-        "add docstrings to all functions",
-        "add a function that loads nothing at all",
-        "sort the constants",
-    ],
-)
-def test_what_is_about_more_than_one_definition_gets_the_whole_file(instruction: str) -> None:
-    assert choose(IN_LONG, instruction) == whole_file(IN_LONG)
-
-
-@pytest.mark.parametrize(
-    "instruction",
-    ["add type hints to `Store.add` and `Store.get_all`", "document Store.add, and get_all()"],
-)
-def test_definitions_that_are_listed_are_chosen_together(instruction: str) -> None:
-    chosen = choose(IN_LONG, instruction)
-    assert (chosen.start, chosen.end) == (16, 24)
-
-
-def test_of_two_that_are_named_the_first_is_meant() -> None:
-    assert choose(IN_LONG, "make `load` call `parse_line` for each line").name == "load"
-
-
-def test_a_small_file_is_shown_whole_when_nothing_is_named() -> None:
-    assert choose(Source(CODE, PYTHON), "strip the text twice") == whole_file(Source(CODE, PYTHON))
-
-
-def test_in_a_large_file_shared_words_show_what_is_meant() -> None:
-    assert choose(IN_LONG, "raise a TypeError when the item is empty").name == "Store.add"
-
-
-@pytest.mark.parametrize(
     ("selection", "start", "end"),
     [
         ((8, 11), 8, 11),
@@ -241,7 +182,7 @@ def test_in_a_large_file_shared_words_show_what_is_meant() -> None:
 def test_a_selection_becomes_whole_statements(
     selection: tuple[int, int], start: int, end: int
 ) -> None:
-    chosen = choose(Source(CODE, PYTHON), "tidy up", selection)
+    chosen = selected(Source(CODE, PYTHON), selection)
     assert (chosen.start, chosen.end) == (start, end)
 
 
@@ -251,17 +192,15 @@ def test_a_selection_becomes_whole_statements(
 )
 def test_whole_members_of_a_class_can_be_selected(selection: tuple[int, int], whole: bool) -> None:
     text = "class A {\n  a: number;\n  b = 1;\n  f() {\n    return 1;\n  }\n}\n"
-    chosen = choose(Source.of("a.ts", text), "tidy up", selection)
+    chosen = selected(Source.of("a.ts", text), selection)
     assert ((chosen.start, chosen.end) == selection) is whole
 
 
 def test_without_a_language_a_selection_is_taken_as_it_is() -> None:
-    assert choose(Source("a\n\nb\n", None), "x", (0, 2)) == Region(0, 1)
-    assert choose(Source("a\nb\n", None), "x") == Region(0, 2, "file")
+    assert selected(Source("a\n\nb\n", None), (0, 2)) == Region(0, 1)
 
 
 @given(st.text("ab(:)\n \t#", max_size=60), st.integers(-3, 20), st.integers(-3, 20))
-def test_a_choice_always_lies_in_the_file(text: str, first: int, last: int) -> None:
-    for selection in (None, (first, last)):
-        chosen = choose(Source(text, PYTHON), "change `a`", selection)
-        assert 0 <= chosen.start <= chosen.end <= len(lines_of(text))
+def test_a_selection_always_lies_in_the_file(text: str, first: int, last: int) -> None:
+    chosen = selected(Source(text, PYTHON), (first, last))
+    assert 0 <= chosen.start <= chosen.end <= len(lines_of(text))

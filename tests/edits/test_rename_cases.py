@@ -10,7 +10,7 @@ from tests.edits.rename_cases import CASES, Case, output_of
 from vivace.edits import renames
 from vivace.edits.attempt import Attempt, Task, plan
 from vivace.edits.context import Context
-from vivace.edits.region import choose
+from vivace.edits.locate import rename_scope
 from vivace.syntax.source import Source
 
 _DONE = [case for case in CASES if case.outcome == "done"]
@@ -42,7 +42,7 @@ def test_a_rename_that_is_proven_leaves_the_program_as_it_was(case: Case, tmp_pa
 @pytest.mark.parametrize("case", _REFUSED, ids=_id)
 def test_a_rename_that_cannot_be_proven_is_refused_with_the_reason(case: Case) -> None:
     source = Source.of(case.path, case.files[case.path])
-    region = choose(source, case.ask)
+    region = rename_scope(source, case.ask, None)
     found = renames.judged(source, region.start, region.end, case.ask, case.elsewhere)
     assert isinstance(found, renames.Doubt)
     assert case.outcome in found.why

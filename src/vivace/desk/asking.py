@@ -25,12 +25,14 @@ from vivace.edits.attempt import (
     Outcome,
     Task,
     accepted,
+    others,
     plan,
     plan_delegate,
     redirected,
     retry,
 )
 from vivace.edits.context import Context
+from vivace.edits.region import Region
 from vivace.edits.renames import names_to_look_for
 from vivace.protocol.items import Message
 from vivace.syntax.finding import Finding
@@ -46,6 +48,8 @@ _ROOM = 512
 """Tokens that an answer may have beside the code it repeats."""
 _LENIENCY = 0.0
 """Nats by which old code is preferred behind the first change of a rewrite; 0 is off."""
+_ELSEWHERE = 2
+"""Places that are tried after the first."""
 _NO_MODEL = "no model needed"
 _LONGEST = 24_000
 """Characters; a conversation that is longer makes way for a new look at the file."""
@@ -101,11 +105,8 @@ class Asker:
         elsewhere = self._elsewhere(target, instruction)
         task = Task(str(target.path), target.text, instruction, target.selection, elsewhere)
         made = await self._try(target, self._plan(target, task, self.model), self.model)
-        others = [self.model, self.deep] if self.patient else []
-        for model in others:
-            if made is None or model is None or not _mendable(made.outcome):
-                break
-            made = await self._try_again(made, model)
+        if made is not None and self.patient and _mendable(made.outcome):
+            made = await self._try_others(made)
         return made and replace(made, seconds=time.perf_counter() - began)
 
     def _elsewhere(self, target: Target, instruction: str) -> frozenset[str] | None:
@@ -114,24 +115,47 @@ class Asker:
         names = names_to_look_for(source, instruction)
         return words_elsewhere(target.path, names) if names else None
 
-    async def _try_again(self, bad: Made, model: str) -> Made | None:
-        """First with the reason, then from another model, which begins afresh."""
-        target, why = bad.target, bad.outcome.problems[0].person
-        self.person.tell(Withdrawn(why, model if bad.retries else None))
-        if bad.retries:
-            asked = self._plan(target, bad.plan.task, model)
-        else:
-            asked = retry(bad.plan, bad.outcome)
-        made = await self._try(target, asked, model)
-        return made and replace(made, tokens=bad.tokens + made.tokens, retries=bad.retries + 1)
+    async def _try_others(self, first: Made) -> Made | None:
+        """After an answer that does not hold: elsewhere in the file, or the same with the reason
+        where the model is large enough to understand it; then another model, which begins
+        afresh."""
+        best = first
+        task, target = first.plan.task, first.target
+        for places in others(first.plan, first.outcome)[:_ELSEWHERE]:
+            if best.outcome.good:
+                return best
+            asked = self._plan(target, task, self.model, places)
+            if (found := await self._better(best, asked, self.model)) is None:
+                return None
+            best = found
+        if not best.outcome.good and first.plan.format == "search_replace":
+            asked = retry(first.plan, first.outcome)
+            if (found := await self._better(best, asked, self.model)) is None:
+                return None
+            best = found
+        if best.outcome.good or self.deep is None:
+            return best
+        return await self._better(best, self._plan(target, task, self.deep), self.deep)
+
+    async def _better(self, best: Made, asked: EditPlan, model: str) -> Made | None:
+        """The better of two edits; None when the person stopped the second."""
+        why = best.outcome.problems[0].person
+        self.person.tell(Withdrawn(why, None if model == self.model else model))
+        made = await self._try(best.target, asked, model)
+        if made is None:
+            return None
+        chosen = min((best, made), key=lambda each: (not each.outcome.good, each.outcome.invalid))
+        return replace(chosen, tokens=best.tokens + made.tokens, retries=best.retries + 1)
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _plan(self, target: Target, task: Task, model: str) -> EditPlan:
+    def _plan(
+        self, target: Target, task: Task, model: str, places: Sequence[Region] | None = None
+    ) -> EditPlan:
         context = self._told(target)
         if self.sketch is not None:
             return plan_delegate(task, self.sketch, context, model)
-        return plan(task, context, model)
+        return plan(task, context, model, places)
 
     def _told(self, target: Target) -> Context:
         """What is told before the request: it only grows, so that it is read only once."""
@@ -253,8 +277,8 @@ class _Reader:
 
 
 def _mendable(outcome: Outcome) -> bool:
-    """Whether another answer could be better. A warning is about what no answer changes."""
-    return any(problem.severity == "error" for problem in outcome.problems)
+    """Whether another answer could be better: none is where other files may use what is renamed."""
+    return any(problem.code != "rename" for problem in outcome.problems)
 
 
 def _tier(response: Response | None) -> str | None:

@@ -280,7 +280,7 @@ def _broken_by_choice(made: Made, accepted: Accepted) -> str:
         return ""
     plan = made.plan
     after = plan.source.edited(accepted.hunks)
-    found = problems(plan.source, after, accepted.hunks, plan.region, plan.task.instruction)
+    found = problems(plan.source, after, accepted.hunks, plan.shown, plan.task.instruction)
     return next((each.person for each in found if each.code in ("syntax", "unbound")), "")
 
 

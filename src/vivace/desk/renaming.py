@@ -12,7 +12,9 @@ from vivace.desk.person import Person
 from vivace.desk.targets import Target
 from vivace.edits.attempt import EditPlan, Outcome, Task
 from vivace.edits.diff import between
-from vivace.edits.region import choose, whole_file
+from vivace.edits.excerpt import Excerpt
+from vivace.edits.locate import rename_scope
+from vivace.edits.region import whole_file
 from vivace.edits.rename_review import Pointed, against, pointed_at, position_of, unexplained
 from vivace.edits.renames import Doubt, judged, names_to_look_for
 from vivace.errors import EditError
@@ -48,8 +50,7 @@ async def renamed_by_server(
     """The edits of all files that a rename concerns, with what speaks against them; None where no
     server is needed, installed, or able to do it."""
     source = Source.of(str(target.path), target.text)
-    region = choose(source, instruction, target.selection)
-    rows = (region.start, region.end)
+    rows = rename_scope(source, instruction, target.selection).span
     names = names_to_look_for(source, instruction)
     if not names or source.language is None:
         return None
@@ -226,7 +227,7 @@ def _edits(
         plan = EditPlan(
             task=Task(name, target.text, instruction),
             source=source,
-            region=whole_file(source),
+            shown=Excerpt(source, [whole_file(source)]),
             format="region",
             items=(),
             prediction="",

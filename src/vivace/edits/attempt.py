@@ -2,7 +2,8 @@
 
     plan     what to ask a model, and what it will probably say
     Attempt  its answer in, hunks out as they settle; at the end the edit and what is wrong with it
-    retry    the next plan if something is: the reason goes to the end, nothing before it changes
+    others   where else to look if something is
+    retry    the same again with the reason at its end, for models that understand one
 
 Hunks that are shown on the way are those of the answer as it stands. The edit at the end may be
 smaller: noise is undone and imports find their place.
@@ -19,18 +20,22 @@ from vivace.edits import checks, constants, headers, imports, renames
 from vivace.edits.blocks import Block, Blocks, hunks_for
 from vivace.edits.context import Context
 from vivace.edits.diff import between
+from vivace.edits.excerpt import Excerpt
 from vivace.edits.fence import fence_for
-from vivace.edits.formats import INSTRUCTIONS, SYSTEM, row_for
+from vivace.edits.fitting import fitted
+from vivace.edits.formats import INSTRUCTIONS, SYSTEM, ability_of, row_for
+from vivace.edits.locate import Choice, choose, likeliest, rename_scope
 from vivace.edits.names import bound_by, imports_for, newly_unbound, used_imports
-from vivace.edits.region import Region, Selection, choose, whole_file
+from vivace.edits.region import Region, Selection, whole_file
+from vivace.edits.relevance import divided, said_by, unrelated
 from vivace.edits.rewrite import Rewrite
 from vivace.edits.settle import about_comments, about_layout, keep_comments, settle
-from vivace.edits.splice import own_part, spliced
+from vivace.edits.words import words_in
 from vivace.errors import EditError
 from vivace.models import EditFormat
 from vivace.protocol.items import Message
 from vivace.syntax.finding import Finding
-from vivace.syntax.hunk import Hunk, shifted
+from vivace.syntax.hunk import Hunk, apply
 from vivace.syntax.languages import Language
 from vivace.syntax.lines import dedented, lines_of, margin_of
 from vivace.syntax.source import Source
@@ -41,6 +46,7 @@ __all__ = [
     "Outcome",
     "Task",
     "accepted",
+    "others",
     "plan",
     "plan_delegate",
     "redirected",
@@ -65,18 +71,30 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     task: Task
     source: Source
     """The file as the task has it."""
-    region: Region
+    shown: Excerpt
+    """What of it the model is shown, and may change."""
     format: EditFormat
     items: tuple[Message, ...]
     prediction: str
     """What the answer will mostly be: the draft for the engine."""
+    choice: Choice | None = None
+    """How the place was found, where it was not given."""
     known: str | None = None
     """The answer itself, where no model is needed to know it."""
 
     @property
     def old(self) -> str:
-        """The region as it stands in the file."""
-        return self.source.part(self.region.start, self.region.end)
+        """What is shown, as it stands in the file."""
+        return self.shown.text
+
+    @property
+    def region(self) -> Region:
+        """From the first line that is shown to the last."""
+        first, last = self.shown.regions[0], self.shown.regions[-1]
+        if first == last:
+            return first
+        names = ", ".join(each.name for each in self.shown.regions if each.name)
+        return Region(first.start, last.end, "selection", names)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -91,20 +109,63 @@ class Outcome(Struct, frozen=True, kw_only=True):
     def good(self) -> bool:
         return not self.problems
 
+    @property
+    def invalid(self) -> bool:
+        """Whether it cannot be meant; else what speaks against it is for the person to decide."""
+        return any(problem.severity == "error" for problem in self.problems)
+
 
 # -- asking ---------------------------------------------------------------------------------------
 
 
-def plan(task: Task, context: Context, model: str) -> EditPlan:
-    """What to ask this model."""
+def plan(
+    task: Task, context: Context, model: str, places: Sequence[Region] | None = None
+) -> EditPlan:
+    """What to ask this model, about these places or those that are found."""
     source = Source.of(task.path, task.text)
-    region = choose(source, task.instruction, task.selection)
-    row = row_for(model, len(region))
-    known, region = _known(task, source, region)
-    if row.format == "search_replace" and known is None:
-        return _plan_blocks(task, source, context, region)
-    made = _plan_region(task, source, context, region, snapshot=row.snapshot)
-    return replace(made, known=known)
+    if places is None and (known := _known(task, source)) is not None:
+        answer, shown = known
+        return replace(_plan_region(task, shown, context, snapshot=False), known=answer)
+    choice = None
+    if places is None:
+        choice = choose(source, task.instruction, task.selection, task.path)
+        # A large model finds the place by itself.
+        large = ability_of(model) == "search_replace" and not choice.sure
+        places = (whole_file(source),) if large else choice.regions
+    shown = Excerpt(source, places)
+    row = row_for(model, len(shown))
+    if row.format == "search_replace":
+        return replace(_plan_blocks(task, shown, context), choice=choice)
+    return replace(_plan_region(task, shown, context, snapshot=row.snapshot), choice=choice)
+
+
+def others(made: EditPlan, outcome: Outcome) -> list[tuple[Region, ...]]:
+    """Where else to look after an answer that does not hold, the likeliest first. To ask the same
+    again with what was wrong makes a small model copy its mistake."""
+    choice = made.choice
+    if choice is None or outcome.good:
+        return []
+    shown = made.shown.regions
+    found: list[tuple[Region, ...]] = []
+    codes = {problem.code for problem in outcome.problems}
+    if "empty" in codes:  # what it leaves out on purpose shows beside what it keeps
+        found.append(_with_neighbours(choice, shown))
+    changed = codes != {"unchanged"}
+    if changed and len(choice.regions) > 1:
+        found += [(each,) for each in choice.regions]
+    if not choice.sure:
+        rest = [each for each in choice.ranked if not made.shown.holds(*each.region.span)]
+        found.append(likeliest(rest))
+    return [places for places in found if places and places != shown]
+
+
+def _with_neighbours(choice: Choice, shown: Sequence[Region]) -> tuple[Region, ...]:
+    """The same with the pieces before and behind it."""
+    pieces = sorted((each.region for each in choice.ranked), key=lambda each: each.start)
+    first, last = shown[0].start, shown[-1].end
+    before = [each for each in pieces if each.end <= first][-1:]
+    behind = [each for each in pieces if each.start >= last][:1]
+    return (*before, *shown, *behind)
 
 
 def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> EditPlan:
@@ -148,10 +209,8 @@ _AGAIN: dict[EditFormat, str] = {
 }
 
 
-def _plan_region(
-    task: Task, source: Source, context: Context, region: Region, *, snapshot: bool
-) -> EditPlan:
-    block = _block(source.part(region.start, region.end), source.language)
+def _plan_region(task: Task, shown: Excerpt, context: Context, *, snapshot: bool) -> EditPlan:
+    block = _block(shown.text, shown.source.language)
     change = task.instruction.strip()
     asked = f"File: {task.path}\n\nThe code to change:\n{block}\n\nThe change: {change}"
     if snapshot:
@@ -162,8 +221,8 @@ def _plan_region(
         items = replace(context, past=()).request(INSTRUCTIONS["region"], asked)
     return EditPlan(
         task=task,
-        source=source,
-        region=region,
+        source=shown.source,
+        shown=shown,
         format="region",
         items=items,
         prediction=block,
@@ -179,32 +238,33 @@ def _block(code: str, language: Language | None) -> str:
     return f"{fence}{language.name if language else ''}\n{shown}{fence}"
 
 
-def _known(task: Task, source: Source, region: Region) -> tuple[str | None, Region]:
-    """The answer to a rename that can be proven, and the region that has all of it."""
-    rows = (region.start, region.end)
-    found = renames.judged(source, *rows, task.instruction, task.elsewhere)
+def _known(task: Task, source: Source) -> tuple[str, Excerpt] | None:
+    """The answer to a rename that can be proven, and what has all of it."""
+    region = rename_scope(source, task.instruction, task.selection)
+    found = renames.judged(source, *region.span, task.instruction, task.elsewhere)
     if not isinstance(found, renames.Proven):
-        return None, region
+        return None
     if found.rows[0] < region.start or region.end < found.rows[1]:
         region = whole_file(source)
     new = "".join(lines_of(found.text)[region.start : region.end])
-    return _block(new, source.language), region
+    return _block(new, source.language), Excerpt(source, [region])
 
 
-def _plan_blocks(task: Task, source: Source, context: Context, region: Region) -> EditPlan:
+def _plan_blocks(task: Task, shown: Excerpt, context: Context) -> EditPlan:
     where = ""
-    if region.kind != "file":
-        where = f" It is about lines {region.start + 1} to {region.end}; change nothing else."
+    if len(shown) < len(shown.source.lines):
+        lines = ", ".join(f"{each.start + 1} to {each.end}" for each in shown.regions)
+        where = f" It is about lines {lines}; change nothing else."
     text = f"File: {task.path}\n\nThe change: {task.instruction.strip()}{where}"
     text += "\n\n" + INSTRUCTIONS["search_replace"]
     items = context.showing(task.path, task.text).request(SYSTEM, text)
     return EditPlan(
         task=task,
-        source=source,
-        region=region,
+        source=shown.source,
+        shown=shown,
         format="search_replace",
         items=items,
-        prediction=source.part(region.start, region.end),
+        prediction=shown.text,
     )
 
 
@@ -234,7 +294,7 @@ class Attempt:
         except EditError as error:
             found, hunks, after = [_unfit(error)], [], before
         if not found:
-            found = checks.problems(before, after, hunks, self._plan.region, asked)
+            found = checks.problems(before, after, hunks, self._plan.shown, asked)
             if self._plan.known is None:
                 found += self._renamed(after)
         return Outcome(
@@ -243,9 +303,9 @@ class Attempt:
 
     def _renamed(self, after: Source) -> Iterator[Finding]:
         """What is wrong with a rename that a model made."""
-        task, region = self._plan.task, self._plan.region
-        rows = (region.start, region.end)
-        return renames.wrong(self._plan.source, after, rows, task.instruction, task.elsewhere)
+        task, source = self._plan.task, self._plan.source
+        rows = rename_scope(source, task.instruction, task.selection).span
+        return renames.wrong(source, after, rows, task.instruction, task.elsewhere)
 
 
 def _unfit(error: EditError) -> Finding:
@@ -255,25 +315,43 @@ def _unfit(error: EditError) -> Finding:
 class _RegionReader:
     def __init__(self, made: EditPlan) -> None:
         self._plan = made
-        language = None if made.region.kind == "file" else made.source.language
-        self._preamble = imports.Preamble(language, made.old)
+        self._said = said_by(made.task.instruction, made.source.text)
+        whole = len(made.shown) == len(made.source.lines)
+        self._preamble = imports.Preamble(None if whole else made.source.language, made.old)
         self._rewrite = Rewrite(made.old, self._preamble)
 
     def feed(self, delta: str) -> list[Hunk]:
-        return shifted(self._rewrite.feed(delta), self._plan.region.start)
+        try:
+            return self._plan.shown.in_file(self._rewrite.feed(delta))
+        except EditError:  # it will be said at the end
+            return []
 
     def finish(self) -> tuple[list[Finding], list[Hunk], Source]:
         self._rewrite.finish()
         made, source = self._plan, self._plan.source
-        answer = own_part(self._rewrite.answer, source, made.region)
-        new = self._without_noise(spliced(answer, made.old))
-        hunks = shifted(between(made.old, new), made.region.start)
+        named = set(words_in(made.task.instruction))
+        new = self._without_noise(fitted(self._rewrite.answer, made.shown, named))
+        hunks = self._asked_for(between(made.old, new))
+        hunks = made.shown.in_file(hunks)
         hunks = constants.hoisted(source, hunks, made.task.instruction)
         after = source.edited(hunks)
         if imported := self._imports(after):
             hunks = sorted([*imported, *hunks], key=lambda hunk: hunk.start)
             after = source.edited(hunks)
         return [], hunks, after
+
+    def _asked_for(self, hunks: list[Hunk]) -> list[Hunk]:
+        """Without those that nothing gives a reason for, as far as the rest stands without them."""
+        source, shown = self._plan.source, self._plan.shown
+        if checks.breaks(source, source.edited(shown.in_file(hunks))) is not None:
+            return hunks
+        parts = divided(hunks)
+        for stray in unrelated(parts, self._said):
+            rest = [hunk for hunk in parts if hunk != stray]
+            after = source.edited(shown.in_file(rest))
+            if rest and checks.breaks(source, after) is None:
+                parts = rest
+        return between(self._plan.old, apply(self._plan.old, parts))
 
     def _without_noise(self, new: str) -> str:
         old, asked = self._plan.old, self._plan.task.instruction

@@ -48,7 +48,7 @@ def test_what_the_checks_refuse_is_stopped_with_their_codes(
     assert (result.outcome, result.cause) == ("stopped", "check")
     assert "syntax" in result.codes
     assert result.why
-    assert result.requests == 2
+    assert result.requests == 1
     assert "+        if price < (0:" in result.diff
     assert result.changed == 0
 

@@ -1,0 +1,136 @@
+"""Which hunks of an edit have to do with what was asked.
+
+Small models change more than they are told to: an operand is dropped, a line is lost, a literal
+becomes another. Such a change has nothing to do with the words of the instruction, nor with the
+other changes. It is taken back where the rest stands without it. What the words mean is never asked
+for, so that it holds in any language; where no hunk has a word of the instruction, none is taken
+back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from msgspec import Struct
+
+from vivace.edits.diff import changes
+from vivace.edits.words import nearest, telling, terms_of, words_in
+from vivace.syntax.hunk import Hunk
+
+__all__ = ["about", "alike", "divided", "said_by", "unrelated"]
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_ALIKE = 0.5
+_MOST = 400
+"""Pairs of lines that are compared in one hunk."""
+
+
+class _Delta(Struct, frozen=True):
+    """What tokens a hunk takes out and puts in."""
+
+    gone: frozenset[str]
+    come: frozenset[str]
+    gone_terms: frozenset[str]
+    come_terms: frozenset[str]
+
+    @property
+    def takes(self) -> bool:
+        """Whether something is lost by it; what is only added does less harm, and may be needed."""
+        return any(any(map(str.isalnum, token)) for token in self.gone)
+
+    @property
+    def terms(self) -> frozenset[str]:
+        return self.gone_terms | self.come_terms
+
+
+def said_by(instruction: str, text: str) -> set[str]:
+    """The words of an instruction, as code could have them."""
+    known = set(terms_of(text))
+    said: set[str] = set()
+    for term in terms_of(" ".join(telling(instruction))):
+        said.add(term)
+        if term not in known and (meant := nearest(term, known)) is not None:
+            said.add(meant)
+    return said
+
+
+def about(code: str, said: Collection[str]) -> bool:
+    """Whether code has a word of the instruction."""
+    return not terms_of(code).keys().isdisjoint(said)
+
+
+def divided(hunks: Sequence[Hunk]) -> list[Hunk]:
+    """The same edit in the smallest hunks: lines that became others one by one, what was taken out
+    between them and what was put in each by itself."""
+    return [part for hunk in hunks for part in _parts(hunk)]
+
+
+def _parts(hunk: Hunk) -> Iterator[Hunk]:
+    if not hunk.old or not hunk.new or len(hunk.old) * len(hunk.new) > _MOST:
+        yield hunk
+        return
+    old, new = 0, 0
+    for a, b in [*_became(hunk.old, hunk.new), (len(hunk.old), len(hunk.new))]:
+        if a > old:
+            yield Hunk(hunk.start + old, hunk.old[old:a], ())
+        if b > new:
+            yield Hunk(hunk.start + a, (), hunk.new[new:b])
+        if a < len(hunk.old) and hunk.old[a] != hunk.new[b]:
+            yield Hunk(hunk.start + a, (hunk.old[a],), (hunk.new[b],))
+        old, new = a + 1, b + 1
+
+
+def _became(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Which line became which, as many as keep their order."""
+    best: list[list[list[tuple[int, int]]]] = [[[]] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for a in range(len(old) - 1, -1, -1):
+        for b in range(len(new) - 1, -1, -1):
+            found = max(best[a + 1][b], best[a][b + 1], key=len)
+            if alike(old[a], new[b]) and len(best[a + 1][b + 1]) >= len(found):
+                found = [(a, b), *best[a + 1][b + 1]]
+            best[a][b] = found
+    return best[0][0]
+
+
+def alike(old: str, new: str, share: float = _ALIKE) -> bool:
+    """Whether one piece of code became the other: so large a share of the tokens is the same."""
+    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+    same = len(a) - sum(end - start for start, end, _, _ in changes(a, b))
+    return same >= share * max(len(a), len(b), 1)
+
+
+def unrelated(hunks: Sequence[Hunk], said: Collection[str]) -> list[Hunk]:
+    """Those that neither the instruction nor another hunk gives a reason for."""
+    deltas = [_delta(hunk) for hunk in hunks]
+    about = [bool(each.terms & set(said)) for each in deltas]
+    if len(hunks) < 2 or not any(about):
+        return []
+    reached = {at for at, each in enumerate(about) if each}
+    while grown := {
+        at
+        for at in range(len(hunks))
+        if at not in reached and any(_shares(deltas[at], deltas[other]) for other in reached)
+    }:
+        reached |= grown
+    return [hunk for at, hunk in enumerate(hunks) if at not in reached and deltas[at].takes]
+
+
+def _shares(one: _Delta, other: _Delta) -> bool:
+    """Whether a name that one of them brings or takes is in what the other changes."""
+    return bool(one.come_terms & other.come_terms or one.gone_terms & other.gone_terms)
+
+
+def _delta(hunk: Hunk) -> _Delta:
+    old = _TOKEN.findall("".join(hunk.old))
+    new = _TOKEN.findall("".join(hunk.new))
+    gone: set[str] = set()
+    come: set[str] = set()
+    for a, b, c, d in changes(old, new):
+        gone.update(old[a:b])
+        come.update(new[c:d])
+    return _Delta(frozenset(gone), frozenset(come), _terms(gone), _terms(come))
+
+
+def _terms(tokens: Collection[str]) -> frozenset[str]:
+    return frozenset(terms_of(" ".join(word for token in tokens for word in words_in(token))))

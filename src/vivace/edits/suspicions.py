@@ -1,0 +1,290 @@
+"""What makes an edit suspicious: things that may be meant, and that a small model does by mistake.
+
+A definition, a return value or a statement is lost, a name is bound nowhere, a module is imported
+that nobody has. What the person named is not suspicious, in whatever language they said it; no verb
+is looked for. The person decides, and where nobody can be asked the edit stops here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+
+from vivace.edits.excerpt import Excerpt
+from vivace.edits.imports import sources
+from vivace.edits.names import newly_unbound
+from vivace.edits.region import Region, regions
+from vivace.edits.relevance import about, alike, said_by
+from vivace.edits.words import parts_of, words_in
+from vivace.syntax.finding import Finding
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.source import Source
+
+__all__ = ["Edit", "suspicions"]
+
+_WORD = re.compile(r"\w+")
+_IDENTIFIERS = frozenset(
+    {"identifier", "property_identifier", "field_identifier", "type_identifier"}
+)
+_MUCH = 0.4
+"""So large a part of what was shown does not vanish unless it is named."""
+_SCRIPT_MODULES = (
+    "assert buffer child_process crypto events fs http https net os path process querystring "
+    "readline stream timers url util worker_threads zlib"
+)
+_STANDARD = {"python": sys.stdlib_module_names} | dict.fromkeys(
+    ("javascript", "typescript", "tsx"), frozenset(_SCRIPT_MODULES.split())
+)
+"""Packages that are there wherever the language is; in C, angle brackets say so."""
+_RENAMED = 0.75
+"""How alike a definition is to what it was under another name."""
+_LEAVES = frozenset({"yield", "yield_expression", "raise_statement", "throw_statement"})
+"""Other ways for a function to give something back than to return it."""
+
+
+class Edit:
+    """Hunks that make ``after`` of ``before``, and what they were asked for."""
+
+    def __init__(
+        self,
+        *,
+        before: Source,
+        after: Source,
+        hunks: Sequence[Hunk],
+        shown: Excerpt,
+        instruction: str,
+    ) -> None:
+        self.before, self.after, self.hunks = before, after, hunks
+        self.shown, self.instruction = shown, instruction
+
+    @property
+    def added(self) -> list[str]:
+        return [line for hunk in self.hunks for line in hunk.new]
+
+    @cached_property
+    def said(self) -> set[str]:
+        """The words of the instruction, by their parts."""
+        return said_by(self.instruction, self.before.text)
+
+    @cached_property
+    def _words(self) -> set[str]:
+        return set(words_in(self.instruction))
+
+    @cached_property
+    def lost(self) -> list[Region]:
+        """Definitions that are there no more. Methods of a class that was renamed still are."""
+        after = {each.name for each in self.after.definitions}
+        kept = {name.rpartition(".")[2] for name in after}
+        before = regions(self.before)
+        return [
+            each
+            for each in before
+            if {each.name, each.name.rpartition(".")[2]}.isdisjoint(after | kept)
+        ]
+
+    @cached_property
+    def _new(self) -> list[Region]:
+        before = {each.name for each in self.before.definitions}
+        return [each for each in regions(self.after) if each.name not in before]
+
+    def may_lose(self, each: Region) -> bool:
+        """Whether the instruction names it, and nothing stands there that it should have become."""
+        if not self.names(each.name):
+            return False
+        old = self.before.part(each.start, each.end)
+        return not self._new or any(
+            alike(old, self.after.part(new.start, new.end), _RENAMED) for new in self._new
+        )
+
+    def names(self, name: str) -> bool:
+        """Whether the instruction names this definition, or what it is in."""
+        return any(part in self._words for part in name.split("."))
+
+
+def suspicions(edit: Edit) -> Iterator[Finding]:
+    for check in _CHECKS:
+        yield from check(edit)
+
+
+def _found(code: str, person: str, model: str, hunk: Hunk | None = None) -> Finding:
+    lines = (hunk.start, hunk.end) if hunk else None
+    return Finding(code, person, model, severity="warning", lines=lines)
+
+
+def _lost(edit: Edit) -> Iterator[Finding]:
+    for each in edit.lost:
+        if not edit.may_lose(each):
+            yield _found(
+                "lost",
+                f"The edit would remove `{each.name}`, which was not asked for.",
+                f"You removed `{each.name}`. Keep it.",
+            )
+
+
+def _returns(edit: Edit) -> Iterator[Finding]:
+    """A function that gave something back and gives nothing back any more."""
+    if edit.before.language is None:
+        return
+    touched = {
+        each.name
+        for each in edit.before.definitions
+        if any(hunk.start < each.end and each.start <= hunk.end for hunk in edit.hunks)
+    }
+    after = _returning(edit.after, touched, _LEAVES)
+    said = "return" in edit.said
+    for name, returning in _returning(edit.before, touched).items():
+        if returning and not after.get(name, True) and not said:
+            yield _found(
+                "returns",
+                f"The edit would let `{name}` return nothing any more.",
+                f"`{name}` must still return what it returned.",
+            )
+
+
+def _returning(
+    source: Source, names: Container[str], others: frozenset[str] = frozenset()
+) -> dict[str, bool]:
+    """Which of these functions have a return statement with a value, or one of the others; those of
+    one name count as one."""
+    found: dict[str, bool] = {}
+    for each in source.definitions:
+        if each.kind == "function" and each.name in names:
+            leaving = source.nodes({"return_statement"} | others, (each.start, each.end))
+            returns = any(
+                (node.named_child_count or node.type in others)
+                and each.start <= node.start_point.row < each.end
+                for node in leaving
+            )
+            found[each.name] = found.get(each.name, False) or returns
+    return found
+
+
+def _dropped(edit: Edit) -> Iterator[Finding]:
+    """Statements that are gone with all they did: an attribute that is no longer set, a call that
+    is no longer made, a parameter that is no longer used."""
+    if edit.before.language is None:
+        return
+    meant = [each for each in edit.lost if edit.may_lose(each)]
+    come = set(_WORD.findall("".join(edit.added)))
+    stay = _words_that_stay(edit)
+    for hunk in edit.hunks:
+        for row in range(hunk.start, hunk.end):
+            line = edit.before.lines[row]
+            if any(each.start <= row < each.end for each in meant) or about(line, edit.said):
+                continue
+            names = list(_names_on(edit.before, row))
+            gone = [each for each in names if each.name not in come]
+            lost = [each for each in gone if each.acts or each.name in stay]
+            if lost and len(gone) == len(names):
+                text = line.strip()[:60]
+                yield _found(
+                    "dropped",
+                    f"The edit would drop a statement that it was not asked about: {text}",
+                    f"This line must stay: {text}",
+                    hunk,
+                )
+                return
+
+
+class _Name(Struct, frozen=True):
+    name: str
+    acts: bool
+    """Whether it is called, or belongs to something that others know of."""
+
+
+def _names_on(source: Source, row: int) -> Iterator[_Name]:
+    line = source.lines[row].encode("utf-8", "surrogatepass")
+    for node in source.nodes(_IDENTIFIERS, (row, row + 1)):
+        start, end = node.start_point, node.end_point
+        if start.row == row == end.row:
+            before, after = line[: start.column].rstrip(), line[end.column :].lstrip()
+            acts = before.endswith((b".", b"->", b"::")) or after.startswith(b"(")
+            yield _Name((node.text or b"").decode("utf-8", "replace"), acts)
+
+
+def _words_that_stay(edit: Edit) -> Counter[str]:
+    """The words of what was shown that the edit leaves where they are."""
+    gone = Counter(_WORD.findall("".join(line for hunk in edit.hunks for line in hunk.old)))
+    return Counter(_WORD.findall(edit.shown.text)) - gone
+
+
+def _unused(edit: Edit) -> Iterator[Finding]:
+    """A helper that was taken out of a function and is not called in its place."""
+    before = {each.name for each in edit.before.definitions}
+    words = Counter(_WORD.findall(edit.after.text))
+    for each in edit.after.definitions:
+        name = each.name.rpartition(".")[2]
+        said = edit.said.intersection(parts_of(name)) or name.startswith("__")
+        grown = len(edit.after.definitions) > len(edit.before.definitions)
+        if grown and each.name not in before and words[name] == 1 and not said:
+            yield _found(
+                "unused",
+                f"The edit would define `{name}` and never use it.",
+                f"You defined `{name}` but nothing calls it. Call it where its code was.",
+            )
+
+
+def _vanished(edit: Edit) -> Iterator[Finding]:
+    size = sum(bool(line.strip()) for line in edit.shown.text.splitlines())
+    meant = sum(len(each) for each in edit.lost if edit.may_lose(each))
+    gone = -meant
+    for hunk in edit.hunks:
+        gone += sum(map(bool, map(str.strip, hunk.old)))
+        gone -= sum(map(bool, map(str.strip, hunk.new)))
+    if gone > max(5, _MUCH * size):
+        yield _found(
+            "vanished",
+            f"The edit would remove {gone} of {size} lines, which was not asked for.",
+            "You left out lines that must stay. Copy every line that does not have to change.",
+        )
+
+
+def _unbound(edit: Edit) -> Iterator[Finding]:
+    if not edit.after.is_in("python"):
+        return
+    if names := sorted(newly_unbound(edit.before, edit.after)):
+        listed = ", ".join(f"`{name}`" for name in names)
+        yield _found(
+            "unbound",
+            f"The edit would use {listed}, which is defined nowhere.",
+            f"You use {listed}, which is defined nowhere. Define or import it, or do without.",
+        )
+
+
+def _foreign(edit: Edit) -> Iterator[Finding]:
+    """Imports from elsewhere than the standard library, the file's own sources and what was said:
+    a model makes up modules, and a small edit brings no new dependency."""
+    language = edit.before.language
+    standard = _STANDARD.get(language.name, frozenset()) if language else frozenset()
+    before = sources(edit.before)
+    known = {_root(source) for source in before} | set(_WORD.findall(edit.instruction))
+    for source in sorted(sources(edit.after) - before):
+        there = source.startswith(("<", "node:")) or _root(source) in standard
+        said = not known.isdisjoint({_root(source), *_WORD.findall(source)[-1:]})
+        if not there and not said:
+            yield _found(
+                "foreign",
+                f"The edit would import from `{source}`, which the file does not use.",
+                f"Do not import from `{source}`. Do without it.",
+            )
+
+
+def _root(source: str) -> str:
+    """The package of a module; a path in the project stands for itself."""
+    return source if source.startswith(".") else re.split(r"[./]", source, maxsplit=1)[0]
+
+
+_CHECKS: tuple[Callable[[Edit], Iterator[Finding]], ...] = (
+    _unbound,
+    _foreign,
+    _lost,
+    _returns,
+    _dropped,
+    _unused,
+    _vanished,
+)

@@ -1,0 +1,89 @@
+"""What a small model does by mistake is told, and what the person named is not held against it, in
+whatever language they named it."""
+
+from __future__ import annotations
+
+import pytest
+
+from vivace.edits.checks import problems
+from vivace.edits.diff import between
+from vivace.edits.excerpt import Excerpt
+from vivace.edits.region import whole_file
+from vivace.syntax.source import Source
+
+CODE = """\
+class Repr:
+    def __init__(self, level, names):
+        self.level = level
+        self.maxlong = 40
+        self.register(names)
+
+    def scaled(self, n, s):
+        total = n + 1
+        return total * s
+
+
+def a(x):
+    return x + 1
+
+
+def b(x):
+    return x + 2
+"""
+WITHOUT_B = CODE.replace("\n\ndef b(x):\n    return x + 2\n", "")
+
+
+def codes(new: str, instruction: str) -> set[str]:
+    before = Source.of("a.py", CODE)
+    hunks = between(CODE, new)
+    shown = Excerpt(before, [whole_file(before)])
+    found = problems(before, before.edited(hunks), hunks, shown, instruction)
+    assert all(each.severity == "warning" for each in found)
+    return {each.code for each in found}
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "Entferne die Funktion b",
+        "we do not need b any more",
+        "b wird nicht mehr gebraucht",
+        "supprime la fonction b",
+        "on n'a plus besoin de b",
+        "elimina la función b",
+        "ya no se usa b",
+        "删除函数 b",
+        "函数 b 不需要了",
+        "関数 b を消してください",
+    ],
+)
+def test_what_is_named_may_go_in_any_language(instruction: str) -> None:
+    assert codes(WITHOUT_B, instruction) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "new"),
+    [
+        ("lost", "\n\ndef b(x):\n    return x + 2\n", ""),
+        ("dropped", "        self.maxlong = 40\n", ""),
+        ("dropped", "        self.register(names)\n", ""),
+        ("returns", "        return total * s\n", "        print(total * s)\n"),
+        ("unbound", "return x + 1", "return x + offset"),
+        ("foreign", "class Repr:", "import numpy\n\n\nclass Repr:"),
+        ("unused", "def a(x):", "def lonely(y):\n    return y\n\n\ndef a(x):"),
+    ],
+)
+def test_what_nobody_asked_for_is_suspicious(code: str, old: str, new: str) -> None:
+    assert code in codes(CODE.replace(old, new), "make it clearer")
+
+
+def test_a_local_variable_may_go_with_all_its_uses() -> None:
+    new = CODE.replace(
+        "        total = n + 1\n        return total * s", "        return (n + 1) * s"
+    )
+    assert codes(new, "make it shorter") == set()
+
+
+def test_an_import_that_the_person_spoke_of_is_not_foreign() -> None:
+    new = CODE.replace("class Repr:", "import numpy\n\n\nclass Repr:")
+    assert codes(new, "hier bitte numpy verwenden") == set()
