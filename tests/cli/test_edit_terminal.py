@@ -383,6 +383,18 @@ def test_a_session_has_commands_of_its_own(project: Project) -> None:
     assert project.gateway.engine.running() == 0
 
 
+def test_pasted_lines_are_one_instruction(project: Project) -> None:
+    project.play(answers(TYPED, when="(?s)change the whole file.*so that total is typed"))
+    with project.terminal("shop.py") as child:
+        child.expect_exact("shop.py> ")
+        child.send(f"{EVERYWHERE}\rso that total is typed\r")
+        child.expect_exact(ASKED)
+        child.send("y\r")
+        child.expect_exact("shop.py> ")
+    assert project.shop.read_text() == TYPED
+    assert "response.steer.accepted" not in project.gateway.witness.events
+
+
 def test_escape_in_a_session_stops_the_edit_and_not_the_session(project: Project) -> None:
     project.play(slowly(BOTH))
     with project.terminal("shop.py") as child:

@@ -1,7 +1,7 @@
 """Questions at the terminal, and Ctrl-C while an answer is written.
 
-A line may be typed or pasted; an answer is typed. What was typed before its question was seen, or
-comes with more lines than one, is no answer: it was meant for something else.
+What is pasted is one thing, however many lines it has: as an instruction it is taken whole, and it
+is no answer to a question. Nor is what was typed before the question was seen.
 """
 
 from __future__ import annotations
@@ -23,11 +23,23 @@ _PASTED_S = 0.05
 
 
 async def ask_line(prompt: str) -> str | None:
-    """A line that the person types; None when they have nothing more to say (Ctrl-D).
+    """A line that the person types, or the lines that they paste; None when they have nothing more
+    to say (Ctrl-D).
 
     The terminal does the editing, and the connection lives on meanwhile.
     """
     say(prompt, nl=False)
+    said = await _line()
+    if not said:
+        say()
+        return None
+    await asyncio.sleep(_PASTED_S)
+    while select.select([sys.stdin], [], [], 0)[0] and (more := await _line()):
+        said += more
+    return said.decode(errors="replace").strip()
+
+
+async def _line() -> bytes:
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[bytes] = loop.create_future()
     file = sys.stdin.fileno()
@@ -39,26 +51,15 @@ async def ask_line(prompt: str) -> str | None:
 
     loop.add_reader(file, read)
     try:
-        line = await typed
+        return await typed
     finally:
         loop.remove_reader(file)
-    if not line:
-        say()
-        return None
-    return line.decode(errors="replace").strip()
 
 
 async def ask_answer(question: str) -> str | None:
-    """What the person answers; empty when it was pasted."""
+    """What the person answers, who has seen the question."""
     _forget_typed()
-    answer = await ask_line(question)
-    if answer is None:
-        return None
-    await asyncio.sleep(_PASTED_S)
-    if not select.select([sys.stdin], [], [], 0)[0]:
-        return answer
-    _forget_typed()
-    return ""
+    return await ask_line(question)
 
 
 def _forget_typed() -> None:
