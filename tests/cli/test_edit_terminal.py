@@ -202,7 +202,6 @@ def test_hunks_of_several_files_are_written_together(project: Project) -> None:
 def test_only_a_person_can_overrule_the_checks(project: Project, answer: str, status: int) -> None:
     project.play(answers(BROKEN))
     with project.terminal("shop.py", EVERYWHERE) as child:
-        child.expect_exact("Asking again with the reason.")
         child.expect_exact("refused")
         child.expect_exact("all the same?")
         child.send(f"{answer}\r")

@@ -108,7 +108,8 @@ def edit(
     The instruction is one argument, the last one; without it, what is piped in. Only the named
     files are ever changed. Files that git ignores or that look like secrets are not read. Every
     edit is checked: that it parses, stays where it was asked, and drops nothing. A bad one is asked
-    for again with the reason, then from --deep, and otherwise refused.
+    for again, then from --deep, and otherwise refused; what is only suspicious is said beside the
+    change when you are asked.
 
     \b
     Exit status:

@@ -155,7 +155,7 @@ class Editing:
     def _holds(self, made: Made) -> bool:
         """Whether the person may be offered it: suspicions are weighed hunk by hunk, errors not."""
         weighed = self._person.reviews and bool(made.outcome.hunks)
-        return made.outcome.good or (weighed and not _invalid(made))
+        return made.outcome.good or (weighed and not made.outcome.invalid)
 
     async def _overruled(self, bad: Sequence[Made]) -> bool:
         """Whether the person wants what the checks refuse."""
@@ -270,13 +270,9 @@ def _left_behind(made: Made, accepted: Accepted) -> str:
     return f"A rename that is taken in part leaves the old name behind in {made.target.path}."
 
 
-def _invalid(made: Made) -> bool:
-    return any(problem.severity == "error" for problem in made.outcome.problems)
-
-
 def _broken_by_choice(made: Made, accepted: Accepted) -> str:
     """What is wrong with a part of an edit of which the whole was in order."""
-    if _invalid(made) or accepted.hunks in ((), made.outcome.hunks):
+    if made.outcome.invalid or accepted.hunks in ((), made.outcome.hunks):
         return ""
     plan = made.plan
     after = plan.source.edited(accepted.hunks)

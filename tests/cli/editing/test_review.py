@@ -91,6 +91,15 @@ def test_of_one_change_that_was_shown_already_the_suspicion_is_still_said(
     assert "It is never used." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_one_change_alone_is_shown_unless_it_stands_there_already(
+    targets: list[Target], capsys: pytest.CaptureFixture[str], seen: bool
+) -> None:
+    above = HUNKS[2:3] if seen else HUNKS[:1]
+    asyncio.run(review([Accepted(targets[0], tuple(HUNKS[2:3]))], Person("y"), above))
+    assert ("+new 20" in capsys.readouterr().out) is not seen
+
+
 def test_who_accepts_all_is_still_asked_about_what_is_suspicious(targets: list[Target]) -> None:
     edit = Accepted(targets[0], tuple(HUNKS), (doubt("It drops a call.", (20, 21)),))
     person = Person("a", "n")

@@ -34,6 +34,7 @@ from vivace.desk.events import (
     Wrote,
 )
 from vivace.desk.person import Unattended
+from vivace.syntax.hunk import Hunk
 
 __all__ = ["AtTerminal", "Piped"]
 
@@ -90,6 +91,8 @@ class AtTerminal(_Told):
         super().__init__()
         self._yes = yes
         self._view = LiveView()
+        self._seen: tuple[Hunk, ...] = ()
+        """The hunks of the answer that was shown last; an earlier one may be offered."""
 
     def tell(self, event: Event) -> None:
         match event:
@@ -102,6 +105,7 @@ class AtTerminal(_Told):
             case Withdrawn():
                 self._view.withdrawn(_words(event))
             case Ended():
+                self._seen = event.hunks
                 self._view.finish(event.hunks, _summary(event))
             case AttemptFailed():
                 self._view.clear()
@@ -126,7 +130,7 @@ class AtTerminal(_Told):
         return can_be_applied and await agreed(ask_answer, "Apply it all the same?")
 
     async def accepts(self, edits: Sequence[Accepted]) -> Sequence[Accepted]:
-        return edits if self._yes else await review(edits, ask_answer)
+        return edits if self._yes else await review(edits, ask_answer, self._seen)
 
     async def accepts_in_part(self, problem: str) -> bool:
         return await agreed(ask_answer, f"{problem} Apply it all the same?")
@@ -138,7 +142,7 @@ class AtTerminal(_Told):
 def _words(event: Event) -> str:
     match event:
         case Withdrawn(why=why, model=model):
-            asking = "Asking again with the reason" if model is None else f"Asking {model}"
+            asking = "Asking again" if model is None else f"Asking {model}"
             return f"{why}\n{asking}."
         case AttemptFailed():
             return f"attempt {event.number}: {event.why}"

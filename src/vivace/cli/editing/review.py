@@ -29,9 +29,10 @@ _ANSWERS = {**{key: key for key in "ynadq"}, "yes": "y", "no": "n", ESCAPE: "q"}
 """Nothing else counts: what is pasted by mistake may begin with any letter."""
 
 
-async def review(edits: Sequence[Accepted], ask: Ask) -> list[Accepted]:
-    """What is accepted of each file, out of these. What is suspicious is said beside the hunk it is
-    about, and nobody accepts it unseen by accepting all."""
+async def review(edits: Sequence[Accepted], ask: Ask, seen: Sequence[Hunk] = ()) -> list[Accepted]:
+    """What is accepted of each file, out of these; ``seen`` are the hunks that stand above the
+    question already. What is suspicious is said beside the hunk it is about, and nobody accepts it
+    unseen by accepting all."""
     total = sum(len(grouped(edit.hunks)) for edit in edits)
     number = 0
     done = False
@@ -45,7 +46,7 @@ async def review(edits: Sequence[Accepted], ask: Ask) -> list[Accepted]:
             doubts = [each for each in edit.doubts if _is_about(each, group)]
             answer = "q" if done else rest
             if not answer or (answer == "a" and doubts):
-                if total > 1:  # one alone has just been shown
+                if total > 1 or group != list(seen):  # one alone has mostly just been shown
                     _show(edit.target, group)
                 _warn(doubts)
                 answer = await _answer(ask, f"({number}/{total}) Apply this change [y,n,a,d,q,?]? ")
