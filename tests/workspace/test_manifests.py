@@ -60,6 +60,12 @@ def test_one_that_is_not_what_it_should_be_says_nothing(path: str, text: str) ->
     assert found is None or not found.declared
 
 
+def test_lists_in_a_folder_for_them_hold_for_what_is_beside_it() -> None:
+    found = manifest_of("a/requirements/common.txt", "regex\n")
+    assert found is not None
+    assert (found.folder, found.declared) == ("a", ("regex",))
+
+
 def test_other_files_are_none() -> None:
     assert not is_manifest("a/package-lock.json")
     assert manifest_of("a.txt", "") is None

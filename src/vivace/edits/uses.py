@@ -99,10 +99,11 @@ def newly_used(before: Source, after: Source) -> dict[str, Use]:
         apart = any(each.start_byte < node.start_byte < each.end_byte for each in inner)
         if apart or not _notes(node, found.setdefault(name, Use())):
             bound.add(name)
+    raw = before.text.encode("utf-8", "surrogatepass")
     return {
         name: use
         for name, use in found.items()
-        if use.used and name not in bound and not _stood(before, name)
+        if use.used and name not in bound and not _stood(before, raw, name)
     }
 
 
@@ -116,10 +117,11 @@ def _changed(before: Source, after: Source) -> tuple[int, int]:
     return start, len(new) - end
 
 
-def _stood(source: Source, name: str) -> bool:
+def _stood(source: Source, raw: bytes, name: str) -> bool:
     """Whether a name stands in a text as such, not in a comment or as another's member."""
-    for found in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", source.text):
-        at = len(source.text[: found.start()].encode("utf-8", "surrogatepass"))
+    word = rb"(?<![\w$])" + re.escape(name.encode("utf-8", "surrogatepass")) + rb"(?![\w$])"
+    for found in re.finditer(word, raw):
+        at = found.start()
         node = source.tree.root_node.named_descendant_for_byte_range(at, at + 1)
         if node is None or node.type not in _LEAVES:
             continue

@@ -15,6 +15,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable
 from itertools import takewhile
@@ -62,7 +63,7 @@ class _Kept(Struct, frozen=True):
 
 
 class Index:
-    """What one workspace exports; ``modules`` is safe to call in a thread, one at a time."""
+    """What one workspace exports; any thread may ask."""
 
     def __init__(
         self, workspace: Workspace, state: Path, clock: Callable[[], float] = time.monotonic
@@ -73,11 +74,25 @@ class Index:
         self._root = workspace.root
         self._clock = clock
         self._entries: dict[str, _Entry] | None = None
+        self._one_at_a_time = threading.Lock()
+        self._deadline = 0.0
         self._closed = False
 
     def modules(self, path: str, budget_s: float = _BUDGET_S) -> Modules:
         """What a file can import, as far as it can be found out in that time."""
-        deadline = self._clock() + budget_s
+        with self._one_at_a_time:
+            self._deadline = self._clock() + budget_s
+            return self._modules(path)
+
+    def hurry(self) -> None:
+        """Have a reading that is under way end with what it has."""
+        self._deadline = 0.0
+
+    def close(self) -> None:
+        """The same, and no more is read."""
+        self._closed = True
+
+    def _modules(self, path: str) -> Modules:
         known = self._load() if self._entries is None else self._entries
         found: dict[str, _Entry] = {}
         complete = True
@@ -89,17 +104,13 @@ class Index:
                 continue
             entry = known.get(each)
             if entry is None or (entry.size, entry.modified_ns) != status:
-                if self._closed or self._clock() > deadline:
+                if self._closed or self._clock() > self._deadline:
                     complete = False
                     continue
                 entry = self._read(each, status)
             found[each] = entry
         self._remember(known, found, listed)
         return Modules(_project(found, listed, complete), path)
-
-    def close(self) -> None:
-        """Have a reading that is under way end soon."""
-        self._closed = True
 
     # -- listing ----------------------------------------------------------------------------------
 

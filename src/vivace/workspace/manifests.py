@@ -46,8 +46,9 @@ def manifest_of(path: str, text: str) -> Manifest | None:
         name, declared = read(text)
     except (ValueError, AttributeError, TypeError):  # not TOML or JSON, or of another shape
         return None
-    kind = path.rpartition("/")[2]
-    return Manifest(kind, folder_of(path), name, tuple(sorted(set(declared))))
+    folder, _, kind = path.rpartition("/")
+    folder = folder.removesuffix("requirements").rstrip("/")  # which holds lists for all above it
+    return Manifest(kind, folder, name, tuple(sorted(set(declared))))
 
 
 _Read = Callable[[str], tuple[str, Iterable[str]]]
@@ -55,6 +56,8 @@ _Read = Callable[[str], tuple[str, Iterable[str]]]
 
 def _reader(path: str) -> _Read | None:
     name = path.rpartition("/")[2]
+    if folder_of(path).rpartition("/")[2] == "requirements" and name.endswith(".txt"):
+        return _requirements
     return next((read for pattern, read in _READERS if fnmatchcase(name, pattern)), None)
 
 
