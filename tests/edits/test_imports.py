@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vivace.edits.imports import Preamble, added, only_imports
-from vivace.syntax.hunk import apply
+from vivace.edits.imports import Preamble, added, only_imports, together
+from vivace.syntax.hunk import Hunk, apply
 from vivace.syntax.languages import Language, language_of
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
@@ -103,3 +103,29 @@ def test_what_the_file_defines_itself_is_not_imported() -> None:
     source = Source.of("a.ts", text)
     assert added(source, ["import { Query } from './types';\n"]) == []
     assert added(source, ["import { Other } from './types';\n"])
+
+
+def test_go_imports_go_into_the_brackets_each_to_its_like() -> None:
+    text = 'package a\n\nimport (\n\t"fmt"\n\t"os"\n\n\t"ex.org/z"\n)\n'
+    source = Source.of("a.go", text)
+    hunks = added(source, ['import "net"\n', 'import "ex.org/m"\n', 'import "fmt"\n'])
+    assert source.edited(hunks).text == text.replace('"os"', '"net"\n\t"os"').replace(
+        '"ex.org/z"', '"ex.org/m"\n\t"ex.org/z"'
+    )
+    assert all(only_imports(hunk.new, source.language) for hunk in hunks if source.language)
+
+
+def test_what_is_required_goes_to_what_is_required() -> None:
+    text = "'use strict'\n\nconst a = require('a')\n\nconst b = 1\n"
+    source = Source.of("a.js", text)
+    hunks = added(source, ["const fs = require('fs')\n"])
+    assert source.edited(hunks).text == text.replace(
+        "require('a')\n", "require('a')\nconst fs = require('fs')\n"
+    )
+
+
+def test_an_import_is_left_out_where_the_edit_changes_the_imports_itself() -> None:
+    own = Hunk(0, ("import a\n", "import b\n"), ("import c\n",))
+    inside, behind = Hunk(1, (), ("import d\n",)), Hunk(2, (), ("import e\n",))
+    assert together([inside], [own]) == [own]
+    assert together([behind], [own]) == [own, behind]

@@ -8,7 +8,9 @@ import pytest
 from vivace.edits.checks import problems
 from vivace.edits.diff import between
 from vivace.edits.excerpt import Excerpt
+from vivace.edits.project import Modules, Project
 from vivace.edits.region import whole_file
+from vivace.syntax.exports import exports_of
 from vivace.syntax.source import Source
 
 CODE = """\
@@ -87,3 +89,31 @@ def test_a_local_variable_may_go_with_all_its_uses() -> None:
 def test_an_import_that_the_person_spoke_of_is_not_foreign() -> None:
     new = CODE.replace("class Repr:", "import numpy\n\n\nclass Repr:")
     assert codes(new, "hier bitte numpy verwenden") == set()
+
+
+# -- with the project -----------------------------------------------------------------------------
+
+
+def codes_in(path: str, before: str, after: str, *others: tuple[str, str]) -> set[str]:
+    """What is found against an edit of a file that stands among others."""
+    texts = {path: before, **dict(others)}
+    exports = {each: exports_of(Source.of(each, text)) for each, text in texts.items()}
+    source, hunks = Source.of(path, before), between(before, after)
+    shown = Excerpt(source, [whole_file(source)])
+    modules = Modules(Project(exports, texts), path)
+    found = problems(source, source.edited(hunks), hunks, shown, "make it clearer", modules)
+    return {each.code for each in found}
+
+
+def test_an_import_from_the_project_is_not_foreign() -> None:
+    after = "from text import clean\n\n\ndef f(a):\n    return clean(a)\n"
+    before = "def f(a):\n    return a\n"
+    assert codes_in("a.py", before, after, ("text.py", "def clean(a): ...\n")) == set()
+    assert codes_in("a.py", before, after) == {"foreign"}
+
+
+def test_what_nothing_defines_is_told_in_other_languages_too() -> None:
+    before = "package a\n\nfunc f() int {\n\treturn 1\n}\n"
+    after = before.replace("return 1", "return compute(1)")
+    assert codes_in("a.go", before, after) == {"unbound"}
+    assert codes_in("a.go", before, after, ("b.go", "package a\n\nfunc compute() {}\n")) == set()

@@ -18,6 +18,7 @@ from vivace.client.events import Response
 from vivace.desk.dialogue import Dialogue
 from vivace.desk.events import Answered, Asked, Ended, Redirected, Speed, Withdrawn
 from vivace.desk.person import Person
+from vivace.desk.surroundings import Surroundings
 from vivace.desk.targets import Target
 from vivace.edits.attempt import (
     Attempt,
@@ -32,12 +33,14 @@ from vivace.edits.attempt import (
     retry,
 )
 from vivace.edits.context import Context
+from vivace.edits.project import Modules
 from vivace.edits.region import Region
 from vivace.edits.renames import names_to_look_for
 from vivace.protocol.items import Message
 from vivace.syntax.finding import Finding
 from vivace.syntax.source import Source
 from vivace.workspace.formatting import formatting_for
+from vivace.workspace.index import Index
 from vivace.workspace.instructions import instructions_for
 from vivace.workspace.mentions import words_elsewhere
 from vivace.workspace.paths import Workspace
@@ -96,12 +99,16 @@ class Asker:
     patient: bool = True
     """Whether a bad answer is asked for again."""
     leniency: float = _LENIENCY
+    index: Index | None = None
+    """What the project around the files exports."""
     _context: Context = field(default_factory=Context)
     _chain: _Chain = field(default_factory=_Chain)
+    _around: Surroundings | None = None
 
     async def edit(self, target: Target, instruction: str) -> Made | None:
         """The edit; None when the person stopped it."""
         began = time.perf_counter()
+        self._around = Surroundings(self.index, str(target.path))
         elsewhere = self._elsewhere(target, instruction)
         task = Task(str(target.path), target.text, instruction, target.selection, elsewhere)
         made = await self._try(target, self._plan(target, task, self.model), self.model)
@@ -184,7 +191,8 @@ class Asker:
             self._chain = _Chain()
             return None
         response = self.connection.response
-        outcome = reader.finish(cut_off=response is not None and response.cut_off)
+        modules = await self._around.modules() if self._around else None
+        outcome = reader.finish(modules, cut_off=response is not None and response.cut_off)
         self._remember(reader.plan, outcome, response.id if response else "")
         figures = self.connection.figures
         name = (response.model if response else None) or model
@@ -206,7 +214,7 @@ class Asker:
         self.person.tell(Asked(asked, _NO_MODEL))
         reader = _Reader(asked, self.person)
         reader.show(answer)
-        outcome = reader.finish(cut_off=False)
+        outcome = reader.finish(None, cut_off=False)
         seconds = time.perf_counter() - began
         self.person.tell(Ended(outcome.hunks, _NO_MODEL, seconds))
         return Made(target, asked, outcome, _NO_MODEL, None, seconds, tokens=0)
@@ -264,8 +272,8 @@ class _Reader:
         self._person.tell(Redirected(line))
         return str(self.plan.items[-1].content)
 
-    def finish(self, *, cut_off: bool) -> Outcome:
-        outcome = self._attempt.finish()
+    def finish(self, modules: Modules | None, *, cut_off: bool) -> Outcome:
+        outcome = self._attempt.finish(modules)
         if not cut_off:
             return outcome
         said = Finding(

@@ -122,6 +122,7 @@ class Editing:
             targets,
             instruction,
             settings.check,
+            asker.index,
         )
         edits = await first_that_passes(trial, settings.attempts, self._person)
         if edits is None:

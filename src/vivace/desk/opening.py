@@ -12,6 +12,7 @@ from vivace.client.models import served_models
 from vivace.desk.asking import Asker
 from vivace.desk.edit import Editing, Settings
 from vivace.desk.person import Person
+from vivace.workspace.index import Index
 from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace
 
@@ -33,8 +34,12 @@ class Models:
 async def open_desk(
     workspace: Workspace, person: Person, settings: Settings, models: Models, state: Path
 ) -> AsyncIterator[Editing]:
-    """``state`` is where journals are kept."""
+    """``state`` is where journals are kept, and what is known of the project."""
     fast = models.fast or next(iter(await served_models(settings.url, settings.key)), "")
+    index = Index(workspace, state)
     async with open_connection(settings.url, settings.key) as connection:
-        asker = Asker(connection, person, workspace, fast, models.deep, models.sketch)
-        yield Editing(asker, Journal(workspace, state), settings)
+        asker = Asker(connection, person, workspace, fast, models.deep, models.sketch, index=index)
+        try:
+            yield Editing(asker, Journal(workspace, state), settings)
+        finally:
+            index.close()  # nobody waits for it at the end

@@ -16,6 +16,7 @@ from vivace.desk.person import Person, Unattended
 from vivace.desk.targets import Target
 from vivace.desk.too_long import within_reach
 from vivace.errors import VivaceError
+from vivace.workspace.index import Index
 from vivace.workspace.installed import environment_for
 from vivace.workspace.paths import Workspace
 from vivace.workspace.throwaway import throwaway
@@ -38,6 +39,7 @@ class Trial:
     targets: Sequence[Target]
     instruction: str
     command: str
+    index: Index | None = None
 
 
 async def first_that_passes(trial: Trial, attempts: int, person: Person) -> list[Made] | None:
@@ -74,6 +76,7 @@ async def _attempt(trial: Trial, number: int) -> list[Made] | AttemptFailed:
                 sketch=trial.sketch,
                 sampling=sampling,
                 patient=False,
+                index=trial.index,
             )
             for target in trial.targets:
                 with within_reach(target):

@@ -25,7 +25,9 @@ from vivace.edits.fence import fence_for
 from vivace.edits.fitting import fitted
 from vivace.edits.formats import INSTRUCTIONS, SYSTEM, ability_of, row_for
 from vivace.edits.locate import Choice, choose, likeliest, rename_scope
-from vivace.edits.names import bound_by, imports_for, newly_unbound, used_imports
+from vivace.edits.missing import missing
+from vivace.edits.names import used_imports
+from vivace.edits.project import Modules
 from vivace.edits.region import Region, Selection, whole_file
 from vivace.edits.relevance import divided, said_by, unrelated
 from vivace.edits.rewrite import Rewrite
@@ -286,15 +288,16 @@ class Attempt:
         self._answer.append(delta)
         return self._reader.feed(delta)
 
-    def finish(self) -> Outcome:
-        """The edit. Nothing is raised here: what is wrong is among the problems."""
+    def finish(self, modules: Modules | None = None) -> Outcome:
+        """The edit; ``modules`` are those of its project. Nothing is raised here: what is wrong is
+        among the problems."""
         before, asked = self._plan.source, self._plan.task.instruction
         try:
-            found, hunks, after = self._reader.finish()
+            found, hunks, after = self._reader.finish(modules)
         except EditError as error:
             found, hunks, after = [_unfit(error)], [], before
         if not found:
-            found = checks.problems(before, after, hunks, self._plan.shown, asked)
+            found = checks.problems(before, after, hunks, self._plan.shown, asked, modules)
             if self._plan.known is None:
                 found += self._renamed(after)
         return Outcome(
@@ -326,7 +329,7 @@ class _RegionReader:
         except EditError:  # it will be said at the end
             return []
 
-    def finish(self) -> tuple[list[Finding], list[Hunk], Source]:
+    def finish(self, modules: Modules | None) -> tuple[list[Finding], list[Hunk], Source]:
         self._rewrite.finish()
         made, source = self._plan, self._plan.source
         named = set(words_in(made.task.instruction))
@@ -335,8 +338,8 @@ class _RegionReader:
         hunks = made.shown.in_file(hunks)
         hunks = constants.hoisted(source, hunks, made.task.instruction)
         after = source.edited(hunks)
-        if imported := self._imports(after):
-            hunks = sorted([*imported, *hunks], key=lambda hunk: hunk.start)
+        if imported := self._imports(after, modules):
+            hunks = imports.together(imported, hunks)
             after = source.edited(hunks)
         return [], hunks, after
 
@@ -362,16 +365,14 @@ class _RegionReader:
             new = keep_comments(old, new, language)
         return new
 
-    def _imports(self, after: Source) -> list[Hunk]:
+    def _imports(self, after: Source, modules: Modules | None) -> list[Hunk]:
         """Those that came with the answer, and those it forgot."""
         before, wanted = self._plan.source, list(self._preamble.imports)
         if before.is_in("python"):
             wanted = used_imports("".join(wanted), after.text)
-            missing = newly_unbound(before, after)
-            wanted += imports_for(missing - bound_by("".join(wanted)))
         elif before.is_in("c", "cpp"):
-            used = headers.used(wanted, after.text)
-            wanted = [*used, *headers.forgotten(before.text, after.text)]
+            wanted = headers.used(wanted, after.text)
+        wanted += missing(before, after, modules, "".join(wanted))
         return imports.added(before, wanted)
 
 
@@ -389,7 +390,7 @@ class _BlockReader:
             self._problems.append(_unfit(error))
             return []
 
-    def finish(self) -> tuple[list[Finding], list[Hunk], Source]:
+    def finish(self, modules: Modules | None) -> tuple[list[Finding], list[Hunk], Source]:
         try:
             self._read(self._blocks.finish())
         except EditError as error:

@@ -15,6 +15,7 @@ from vivace.edits.constants import only_constants
 from vivace.edits.excerpt import Excerpt
 from vivace.edits.imports import only_imports
 from vivace.edits.names import new_error
+from vivace.edits.project import Modules
 from vivace.edits.suspicions import Edit, suspicions
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
@@ -38,7 +39,12 @@ _OVERLOADS = frozenset({"cpp", "java", "typescript", "tsx", "rust"})
 
 
 def problems(
-    before: Source, after: Source, hunks: Sequence[Hunk], shown: Excerpt, instruction: str
+    before: Source,
+    after: Source,
+    hunks: Sequence[Hunk],
+    shown: Excerpt,
+    instruction: str,
+    modules: Modules | None = None,
 ) -> list[Finding]:
     """What speaks against hunks that make ``after`` of ``before``; the most telling first."""
     if not hunks:
@@ -49,7 +55,14 @@ def problems(
                 "You returned the code unchanged. Make the change that was asked for.",
             )
         ]
-    edit = Edit(before=before, after=after, hunks=hunks, shown=shown, instruction=instruction)
+    edit = Edit(
+        before=before,
+        after=after,
+        hunks=hunks,
+        shown=shown,
+        instruction=instruction,
+        modules=modules,
+    )
     invalid = [problem for check in _CHECKS for problem in check(edit)]
     return invalid or list(suspicions(edit))
 

@@ -12,7 +12,7 @@ from vivace.syntax.languages import Language, parse, walk
 from vivace.syntax.lines import line_end, lines_of
 from vivace.syntax.source import Source
 
-__all__ = ["Preamble", "added", "only_imports", "sources"]
+__all__ = ["Preamble", "added", "only_imports", "sources", "together"]
 
 _LONGEST = 20
 """Lines of one import statement that we wait for to end."""
@@ -116,6 +116,14 @@ def added(source: Source, imports: Sequence[str]) -> list[Hunk]:
         return [_apart(lines, first, new, end)] if new else []
     hunks = [Hunk(first, (), tuple(future)), Hunk(last, (), tuple(others))]
     return [hunk for hunk in hunks if hunk.new]
+
+
+def together(imported: Sequence[Hunk], hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Both as one edit, but for imports that belong into lines which the edit changes itself."""
+    apart = [
+        each for each in imported if not any(hunk.start < each.start < hunk.end for hunk in hunks)
+    ]
+    return sorted([*apart, *hunks], key=lambda hunk: hunk.start)
 
 
 def _block_of(top: Sequence[Node]) -> list[Node]:

@@ -18,8 +18,10 @@ from msgspec import Struct
 from vivace.edits.excerpt import Excerpt
 from vivace.edits.imports import sources
 from vivace.edits.names import newly_unbound
+from vivace.edits.project import Modules
 from vivace.edits.region import Region, regions
 from vivace.edits.relevance import about, alike, said_by
+from vivace.edits.unbound import bound_nowhere
 from vivace.edits.words import parts_of, words_in
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
@@ -58,9 +60,10 @@ class Edit:
         hunks: Sequence[Hunk],
         shown: Excerpt,
         instruction: str,
+        modules: Modules | None = None,
     ) -> None:
         self.before, self.after, self.hunks = before, after, hunks
-        self.shown, self.instruction = shown, instruction
+        self.shown, self.instruction, self.modules = shown, instruction, modules
 
     @property
     def added(self) -> list[str]:
@@ -245,9 +248,11 @@ def _vanished(edit: Edit) -> Iterator[Finding]:
 
 
 def _unbound(edit: Edit) -> Iterator[Finding]:
-    if not edit.after.is_in("python"):
-        return
-    if names := sorted(newly_unbound(edit.before, edit.after)):
+    if edit.after.is_in("python"):
+        names = sorted(newly_unbound(edit.before, edit.after))
+    else:
+        names = bound_nowhere(edit.before, edit.after, edit.modules)
+    if names:
         listed = ", ".join(f"`{name}`" for name in names)
         yield _found(
             "unbound",
@@ -257,8 +262,9 @@ def _unbound(edit: Edit) -> Iterator[Finding]:
 
 
 def _foreign(edit: Edit) -> Iterator[Finding]:
-    """Imports from elsewhere than the standard library, the file's own sources and what was said:
-    a model makes up modules, and a small edit brings no new dependency."""
+    """Imports from elsewhere than the standard library, the project and what it depends on, the
+    file's own sources and what was said: a model makes up modules, and a small edit brings no new
+    dependency."""
     language = edit.before.language
     standard = _STANDARD.get(language.name, frozenset()) if language else frozenset()
     before = sources(edit.before)
@@ -266,7 +272,8 @@ def _foreign(edit: Edit) -> Iterator[Finding]:
     for source in sorted(sources(edit.after) - before):
         there = source.startswith(("<", "node:")) or _root(source) in standard
         said = not known.isdisjoint({_root(source), *_WORD.findall(source)[-1:]})
-        if not there and not said:
+        ours = edit.modules is not None and edit.modules.has(source)
+        if not there and not said and not ours:
             yield _found(
                 "foreign",
                 f"The edit would import from `{source}`, which the file does not use.",
