@@ -14,9 +14,10 @@ from vivace.conversation.deltas import Delta
 from vivace.desk.applying import Accepted
 from vivace.desk.asking import Asker
 from vivace.desk.edit import Editing, Result, Settings
-from vivace.desk.events import CheckFails, CheckSaid, Event, NothingWritten, Refused, Wrote
+from vivace.desk.events import Asked, CheckFails, CheckSaid, Event, NothingWritten, Refused, Wrote
 from vivace.desk.person import Unattended
 from vivace.desk.targets import open_target
+from vivace.edits.region import Region
 from vivace.engines.base import Chat, Work
 from vivace.engines.scripted import Reply, Say
 from vivace.protocol.requests import Prediction
@@ -139,6 +140,34 @@ def test_what_is_suspicious_is_offered_with_the_doubt_to_who_looks_at_each_hunk(
     assert result.applied is offered
     assert (result.status == "refused") is not offered
     assert person.doubts == ([doubt] if offered else [])
+
+
+def test_where_the_place_is_not_clear_nothing_is_guessed(
+    gateway: RunningGateway, file: Path
+) -> None:
+    file.write_text("".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(40)))
+    before = file.read_text()
+    person = Somebody()
+    result = run(gateway, file, person, "def f1(x):\n    return 2\n")
+    assert (result.status, result.applied) == ("refused", False)
+    assert file.read_text() == before
+    (refused,) = [event for event in person.told if isinstance(event, Refused)]
+    assert "not clear which part" in refused.why
+    assert "Asked" not in person.kinds()
+
+
+def test_the_place_that_somebody_chooses_is_edited(gateway: RunningGateway, file: Path) -> None:
+    file.write_text("".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(40)))
+
+    class Chooser(Somebody):
+        async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
+            return places[1:2]
+
+    person = Chooser()
+    result = run(gateway, file, person, "def f1(x):\n    return x + b\n")
+    asked = [event.plan.region.name for event in person.told if isinstance(event, Asked)]
+    assert asked[0] == "f1"
+    assert "unbound" in [each.code for each in result.edits[0].outcome.problems]
 
 
 def test_nothing_is_touched_where_nothing_is_to_be_applied(

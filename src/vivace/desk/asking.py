@@ -101,6 +101,9 @@ class Asker:
     leniency: float = _LENIENCY
     index: Index | None = None
     """What the project around the files exports."""
+    guesses: bool = False
+    """Whether the likeliest places do where nobody knows which is meant: nothing will be applied
+    that nobody has looked at."""
     _context: Context = field(default_factory=Context)
     _chain: _Chain = field(default_factory=_Chain)
     _around: Surroundings | None = None
@@ -111,7 +114,13 @@ class Asker:
         self._around = Surroundings(self.index, str(target.path))
         elsewhere = self._elsewhere(target, instruction)
         task = Task(str(target.path), target.text, instruction, target.selection, elsewhere)
-        made = await self._try(target, self._plan(target, task, self.model), self.model)
+        asked = self._plan(target, task, self.model)
+        if _unsure(asked) and not self.guesses:
+            places = await self.person.chooses(_places(asked))
+            if not places:
+                return _undecided(target, asked, self.model)
+            asked = self._plan(target, task, self.model, places)
+        made = await self._try(target, asked, self.model)
         if made is not None and self.patient and _mendable(made.outcome):
             made = await self._try_others(made)
         return made and replace(made, seconds=time.perf_counter() - began)
@@ -282,6 +291,32 @@ class _Reader:
             "Your answer was too long and was cut off. Answer with the code alone.",
         )
         return msgspec.structs.replace(outcome, problems=(said, *outcome.problems))
+
+
+def _unsure(asked: EditPlan) -> bool:
+    """Whether the places that would be shown are a guess; a large model finds its own."""
+    choice = asked.choice
+    return choice is not None and not choice.sure and len(asked.shown) < len(asked.source.lines)
+
+
+def _places(asked: EditPlan) -> Sequence[Region]:
+    return asked.choice.regions if asked.choice is not None else asked.shown.regions
+
+
+def _undecided(target: Target, asked: EditPlan, model: str) -> Made:
+    places = ", ".join(map(_place, _places(asked)))
+    why = (
+        f"It is not clear which part of the file is meant; it could be {places}. Name it, or give "
+        f"its lines, as in {target.path}:10-20."
+    )
+    problem = Finding("unsure", why, why)
+    outcome = Outcome(hunks=(), text=target.text, problems=(problem,), answer="")
+    return Made(target, asked, outcome, model, None, 0.0, tokens=0)
+
+
+def _place(region: Region) -> str:
+    lines = f"lines {region.start + 1}-{region.end}"
+    return f"{region.name} ({lines})" if region.name else lines
 
 
 def _mendable(outcome: Outcome) -> bool:

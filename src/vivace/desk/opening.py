@@ -38,7 +38,16 @@ async def open_desk(
     fast = models.fast or next(iter(await served_models(settings.url, settings.key)), "")
     index = Index(workspace, state)
     async with open_connection(settings.url, settings.key) as connection:
-        asker = Asker(connection, person, workspace, fast, models.deep, models.sketch, index=index)
+        asker = Asker(
+            connection,
+            person,
+            workspace,
+            fast,
+            models.deep,
+            models.sketch,
+            index=index,
+            guesses=not settings.apply,
+        )
         try:
             yield Editing(asker, Journal(workspace, state), settings)
         finally:

@@ -9,6 +9,7 @@ from typing import Protocol
 from vivace.desk.applying import Accepted
 from vivace.desk.dialogue import Dialogue
 from vivace.desk.events import Event
+from vivace.edits.region import Region
 
 __all__ = ["Person", "Unattended"]
 
@@ -23,6 +24,9 @@ class Person(Protocol):
     def reviews(self) -> bool:
         """Whether they look at each hunk, beside what makes it suspicious; where they do not, a
         suspicion is a reason to refuse."""
+
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
+        """Which of these places of the file is meant, where that is not clear; none: stop here."""
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         """Whether what was refused is wanted all the same."""
@@ -50,6 +54,9 @@ class Unattended:
     @property
     def reviews(self) -> bool:
         return False
+
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
+        return ()
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         return False

@@ -77,6 +77,7 @@ async def _attempt(trial: Trial, number: int) -> list[Made] | AttemptFailed:
                 sampling=sampling,
                 patient=False,
                 index=trial.index,
+                guesses=True,
             )
             for target in trial.targets:
                 with within_reach(target):

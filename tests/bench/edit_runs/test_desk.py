@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -70,7 +71,8 @@ def test_a_task_to_be_stopped_is_right_untouched(gateway: RunningGateway, which:
 
 def test_any_edit_of_a_task_to_be_stopped_is_damage(gateway: RunningGateway, which: Task) -> None:
     changed = which.text.replace("math.floor(price)", "math.floor(price * 2)")
-    result = run(gateway, which, f"```python\n{changed}```")
+    everything = replace(which, selection=(1, len(which.text.splitlines())))
+    result = run(gateway, everything, f"```python\n{changed}```")
     assert (result.outcome, result.cause) == ("damaged", "no stop")
 
 

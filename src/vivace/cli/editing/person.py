@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from vivace.cli.dialogue import typing
 from vivace.cli.editing.diff import coloured
-from vivace.cli.editing.review import agreed, review
+from vivace.cli.editing.review import agreed, choose_places, review
 from vivace.cli.editing.terminal import ask_answer, on_interrupt
 from vivace.cli.editing.view import LiveView
 from vivace.cli.output import command_output, say
@@ -34,6 +34,7 @@ from vivace.desk.events import (
     Wrote,
 )
 from vivace.desk.person import Unattended
+from vivace.edits.region import Region
 from vivace.syntax.hunk import Hunk
 
 __all__ = ["AtTerminal", "Piped"]
@@ -125,6 +126,9 @@ class AtTerminal(_Told):
     @property
     def reviews(self) -> bool:
         return not self._yes
+
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
+        return () if self._yes else await choose_places(places, ask_answer)
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         return can_be_applied and await agreed(ask_answer, "Apply it all the same?")

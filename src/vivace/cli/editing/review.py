@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from vivace.cli.editing.diff import GrowingDiff, coloured, grouped
+from vivace.cli.editing.view import describe_region
 from vivace.cli.keyboard import ESCAPE
 from vivace.cli.output import say, styled
 from vivace.desk.applying import Accepted
 from vivace.desk.targets import Target
+from vivace.edits.region import Region
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
 
-__all__ = ["Ask", "agreed", "review"]
+__all__ = ["Ask", "agreed", "choose_places", "review"]
 
 Ask = Callable[[str], Awaitable[str | None]]
 """A question to the person; None when they are gone."""
@@ -27,6 +29,18 @@ q - leave out it and all that follow; so does Esc
 
 _ANSWERS = {**{key: key for key in "ynadq"}, "yes": "y", "no": "n", ESCAPE: "q"}
 """Nothing else counts: what is pasted by mistake may begin with any letter."""
+
+
+async def choose_places(places: Sequence[Region], ask: Ask) -> Sequence[Region]:
+    """Which places are meant: one by its number, or all of them; none where that is no answer."""
+    say("Which part is meant?")
+    for number, each in enumerate(places, 1):
+        say(f"  {number}  {describe_region(each)}")
+    said = await ask(f"[1-{len(places)}, a for all of them, q] ")
+    if said is not None and said.strip().lower() in ("a", "all"):
+        return places
+    chosen = said.strip() if said is not None else ""
+    return [each for number, each in enumerate(places, 1) if chosen == str(number)]
 
 
 async def review(edits: Sequence[Accepted], ask: Ask, seen: Sequence[Hunk] = ()) -> list[Accepted]:
