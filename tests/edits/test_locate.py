@@ -144,3 +144,39 @@ def test_every_filled_line_is_in_one_piece(text: str) -> None:
 def test_a_choice_always_lies_in_the_file(text: str, instruction: str) -> None:
     for each in choose(Source.of("a.py", text), instruction).regions:
         assert 0 <= each.start <= each.end <= len(lines_of(text))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name"),
+    [
+        ("cut it off at the maximum", "shorten"),
+        (r"al partir la línea, \r tiene que separar", "split"),
+        ("use the strongest compresion there is", "dump"),
+        ("the ^ should mean not", "negated"),
+    ],
+)
+def test_abbreviations_escapes_operators_and_slips_are_heard(instruction: str, name: str) -> None:
+    filler = "".join(f"def other_{n}(thing):\n    return thing\n\n\n" for n in range(20))
+    source = Source.of(
+        "a.py",
+        "def shorten(text, max_size):\n    return text[:max_size]\n\n\n"
+        "def split(text):\n    return text.split('\\r')\n\n\n"
+        "def dump(text):\n    return zlib.compress(text)\n\n\n"
+        "def negated(a, b):\n    return a ^ b\n\n\n" + filler,
+    )
+    assert choose(source, instruction).regions[0].name == name
+
+
+def test_tests_are_not_meant_where_nobody_speaks_of_them() -> None:
+    source = Source.of(
+        "a.rs",
+        "fn indent(s: &str) {\n    empty();\n}\n"
+        + "".join(f"fn other{n}() {{}}\n" for n in range(60))
+        + "mod tests {\n    fn indent_empty() {\n        indent(empty());\n    }\n}\n",
+    )
+    assert choose(source, "indent leaves empty ones alone").regions[0].name == "indent"
+
+
+def test_the_comments_above_a_definition_belong_to_its_piece() -> None:
+    source = Source.of("a.rs", "use a::b;\n\n/// Does.\n/// It.\n#[inline]\nfn f() {}\n")
+    assert [(each.start, each.end) for each in pieces(source)] == [(0, 1), (2, 6)]

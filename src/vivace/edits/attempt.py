@@ -300,6 +300,8 @@ class Attempt:
             found = checks.problems(before, after, hunks, self._plan.shown, asked, modules)
             if self._plan.known is None:
                 found += self._renamed(after)
+            else:  # what is proven is above suspicion
+                found = [each for each in found if each.severity == "error"]
         return Outcome(
             hunks=tuple(hunks), text=after.text, problems=tuple(found), answer="".join(self._answer)
         )
@@ -334,7 +336,9 @@ class _RegionReader:
         made, source = self._plan, self._plan.source
         named = set(words_in(made.task.instruction))
         new = self._without_noise(fitted(self._rewrite.answer, made.shown, named))
-        hunks = self._asked_for(between(made.old, new))
+        hunks = between(made.old, new)
+        if made.known is None:
+            hunks = self._asked_for(hunks)
         hunks = made.shown.in_file(hunks)
         hunks = constants.hoisted(source, hunks, made.task.instruction)
         after = source.edited(hunks)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from vivace.edits.pieces import LONGEST, pieces
 from vivace.edits.region import Region, Selection, around, regions, selected, whole_file
 from vivace.edits.renames import asked
-from vivace.edits.words import nearest, telling, terms_of, words_in
+from vivace.edits.words import nearest, short_for, signs_in, telling, terms_of, words_in
 from vivace.syntax.source import Source
 
 __all__ = ["Candidate", "Choice", "choose", "likeliest", "rename_scope"]
@@ -41,12 +41,15 @@ _FRAME = 12.0
 """The weight of a line number in an error, against which words hardly count."""
 _QUOTED_CODE = 5.0
 _MISSPELT = 0.6
-_AHEAD = 1.6
-_ENOUGH = 4.0
+_AHEAD = 2.0
+_ENOUGH = 6.0
+_TESTS = 0.5
+"""What is in a test is rarely what is meant, where nobody speaks of tests."""
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*")
 _SIDE_BY_SIDE = re.compile(r"\W*(?:\w{1,4}\W+)?")
 """What stands between names of a list: commas, "and", "und", "y"."""
+_TEST = re.compile(r"(?:^|[._])tests?(?:$|[._])")
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'|“([^”\n]+)”|«([^»\n]+)»")
 _CODE_LIKE = re.compile(r"\w[_$.:]+\w|[a-z][A-Z]|^_+\w|[A-Z]{2,}[a-z]|\w\d")
 _LINE = re.compile(
@@ -163,6 +166,8 @@ def _ranked(source: Source, instruction: str, path: str) -> list[Candidate]:
             often = count[term]
             score += weight * rare * often * (_SATURATION + 1) / (often + _SATURATION * long)
             score += weight * rare * _IN_NAME * bool(name[term])
+        if "test" not in asked and _TEST.search(each.name):
+            score *= _TESTS
         score += sum(_FRAME for row in frames if each.start <= row < each.end)
         for fragment in quoted:
             holding = sum(fragment in other for other in texts)
@@ -184,12 +189,11 @@ def _share(piece: Region, named: Region) -> float:
 
 def _asked(instruction: str, known: set[str]) -> dict[str, float]:
     """What to look for, and how much it counts."""
-    said = terms_of(" ".join(telling(instruction)))
     weights: dict[str, float] = {}
-    for term in said:
+    for term in [*terms_of(" ".join(telling(instruction))), *signs_in(instruction)]:
         if term in known:
             weights[term] = 1.0
-        elif (meant := nearest(term, known)) is not None:
+        elif (meant := nearest(term, known) or short_for(term, known)) is not None:
             weights.setdefault(meant, _MISSPELT)
     return weights
 

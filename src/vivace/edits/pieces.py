@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from vivace.edits.region import Kind, Region, regions
 from vivace.syntax.source import Source
 
@@ -16,6 +18,7 @@ __all__ = ["LONGEST", "pieces"]
 
 LONGEST = 80
 """Lines that a small model still copies without a slip."""
+_COMMENTS = ("#", "//", "/*", "*", "--")
 _SMALL = 30
 """A class of so many lines is one piece."""
 
@@ -35,14 +38,26 @@ def _within(
     for each in known:
         if each.start < at or each.end > end:
             continue  # inside the last one, or on one line with another
-        yield from _between(source, at, each.start, name)
-        yield from _definition(source, known, each)
+        lead = _lead(source, at, each.start)
+        yield from _between(source, at, lead, name)
+        yield from _definition(source, known, each, lead)
         at = each.end
     yield from _between(source, at, end, name)
 
 
-def _definition(source: Source, known: Sequence[Region], each: Region) -> Iterator[Region]:
-    inner = [other for other in known if each.contains(other) and other != each]
+def _lead(source: Source, start: int, end: int) -> int:
+    """Where the comments begin that stand right above a definition."""
+    first = end
+    while first > start and source.lines[first - 1].lstrip().startswith(_COMMENTS):
+        first -= 1
+    return first
+
+
+def _definition(
+    source: Source, known: Sequence[Region], own: Region, lead: int
+) -> Iterator[Region]:
+    inner = [other for other in known if own.contains(other) and other != own]
+    each = replace(own, start=lead)
     short = len(each) <= (LONGEST if each.kind == "function" else _SMALL)
     if short or (each.kind == "class" and not inner and len(each) <= LONGEST):
         yield each

@@ -12,9 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-__all__ = ["nearest", "parts_of", "telling", "terms_of", "words_in"]
+__all__ = ["nearest", "parts_of", "short_for", "signs_in", "telling", "terms_of", "words_in"]
 
-_WORD = re.compile(r"[^\W\d_][\w$]*|_+[\w$]+|\d+(?:\.\d+)?")
+_WORD = re.compile(r"[^\W\d_][\w$]*|_+[\w$]+|0[xXbBoO]|\d+(?:\.\d+)?")
+_SIGN = re.compile(r"\\[a-z0\\]|(?<![\w\"'])[&|^%~!<>=+*/?@-]{1,3}(?![\w])|(?<=\[)\^")
+"""Escapes, and operators that stand by themselves."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ers", "ed", "er", "es", "ly", "s", "e", "y")
 _COMMON = (
@@ -31,12 +33,19 @@ _STEM = 4
 """Letters that an ending must leave."""
 _TYPO = 5
 """Letters of a word that may be written wrong."""
-_ALIKE = 0.8
+_ALIKE = 0.77
+_SHORT = 3
+"""Letters of an abbreviation."""
 
 
 def words_in(text: str) -> list[str]:
     """Names and numbers as they stand there."""
     return _WORD.findall(text)
+
+
+def signs_in(text: str) -> list[str]:
+    """Escapes and operators, which are no words."""
+    return _SIGN.findall(text)
 
 
 def telling(text: str) -> list[str]:
@@ -57,8 +66,8 @@ def _stem(part: str) -> str:
 
 
 def terms_of(text: str) -> Counter[str]:
-    """Each name as a whole and by its parts, and how often."""
-    return Counter(term for word in words_in(text) for term in _terms(word))
+    """Each name as a whole and by its parts, each escape and operator, and how often."""
+    return Counter([term for word in words_in(text) for term in _terms(word)] + _SIGN.findall(text))
 
 
 def _terms(word: str) -> Iterator[str]:
@@ -67,6 +76,12 @@ def _terms(word: str) -> Iterator[str]:
     whole = "".join(parts)
     if len(parts) > 1:
         yield whole
+
+
+def short_for(term: str, known: Collection[str]) -> str | None:
+    """The longest word of the file that this one may be written as: ``max`` for maximum."""
+    near = [each for each in known if _SHORT <= len(each) < len(term) and term.startswith(each)]
+    return max(near, key=len, default=None) if term.isalpha() else None
 
 
 def nearest(term: str, known: Collection[str]) -> str | None:
