@@ -13,6 +13,7 @@ from bench.edit_runs.results import Done
 from bench.edit_runs.tasks import Task
 from bench.edit_sets.syntax import Span
 from vivace.client.connection import ClientError
+from vivace.desk.asking import LENIENCY
 from vivace.desk.edit import Editing, Result, Settings
 from vivace.desk.events import (
     Answered,
@@ -44,6 +45,7 @@ class Way:
     """The definitions that the reference changes are selected."""
     attempts: int = 1
     """With the task's own check, if more than one."""
+    leniency: float = LENIENCY
 
     def fits(self, task: Task) -> bool:
         if self.attempts > 1:
@@ -51,7 +53,12 @@ class Way:
         return not self.told_place or task.reference is not None
 
 
-WAYS = {"vivace": Way(), "oracle": Way(told_place=True), "try": Way(attempts=_ATTEMPTS)}
+WAYS = {
+    "vivace": Way(),
+    "oracle": Way(told_place=True),
+    "try": Way(attempts=_ATTEMPTS),
+    **{f"lenient-{nats}": Way(leniency=nats) for nats in (0, 2, 4, 6)},
+}
 
 
 class Recorder(Unattended):
@@ -96,7 +103,8 @@ async def _edited(
 ) -> Result:
     workspace = Workspace(root)
     tries = way.attempts > 1
-    settings = Settings(True, task.check if tries else None, way.attempts, url)
+    check = task.check if tries else None
+    settings = Settings(True, check, way.attempts, url, leniency=way.leniency)
     target = open_target(workspace, f"{root}/{target_of(task, told_place=way.told_place)}")
     desk: Editing
     async with open_desk(workspace, person, settings, Models(model), root.parent / "state") as desk:

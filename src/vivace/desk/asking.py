@@ -45,11 +45,11 @@ from vivace.workspace.instructions import instructions_for
 from vivace.workspace.mentions import words_elsewhere
 from vivace.workspace.paths import Workspace
 
-__all__ = ["Asker", "Made", "Sampling"]
+__all__ = ["LENIENCY", "Asker", "Made", "Sampling"]
 
 _ROOM = 512
 """Tokens that an answer may have beside the code it repeats."""
-_LENIENCY = 0.0
+LENIENCY = 0.0
 """Nats by which old code is preferred behind the first change of a rewrite; 0 is off."""
 _ELSEWHERE = 2
 """Places that are tried after the first."""
@@ -98,7 +98,7 @@ class Asker:
     sampling: Sampling = field(default_factory=Sampling)
     patient: bool = True
     """Whether a bad answer is asked for again."""
-    leniency: float = _LENIENCY
+    leniency: float = LENIENCY
     index: Index | None = None
     """What the project around the files exports."""
     guesses: bool = False

@@ -9,7 +9,7 @@ from typing import Literal
 
 from vivace.client.errors import ClientError
 from vivace.desk.applying import Accepted, EditConflict, Written, write_all
-from vivace.desk.asking import Asker, Made
+from vivace.desk.asking import LENIENCY, Asker, Made
 from vivace.desk.checking import Checked, run_check
 from vivace.desk.events import (
     Asked,
@@ -57,6 +57,7 @@ class Settings:
     url: str = ""
     key: str | None = None
     """Where further attempts are asked for."""
+    leniency: float = LENIENCY
 
 
 @dataclass

@@ -45,6 +45,7 @@ async def open_desk(
             fast,
             models.deep,
             models.sketch,
+            leniency=settings.leniency,
             index=index,
             guesses=not settings.apply,
         )
