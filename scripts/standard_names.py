@@ -1,4 +1,4 @@
-"""Writes what the standard libraries of our languages export to src/vivace/edits/standard/.
+"""Writes what the standard libraries of our languages export to edits/importing/standard/.
 
     uv run python scripts/standard_names.py [LANGUAGE ...] [--typescript FOLDER]
 
@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from html import unescape
 from pathlib import Path
 
-TABLES = Path(__file__).parents[1] / "src" / "vivace" / "edits" / "standard"
+TABLES = Path(__file__).parents[1] / "src" / "vivace" / "edits" / "importing" / "standard"
 Table = dict[str, set[str]]
 
 

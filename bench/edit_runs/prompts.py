@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bench.edit_runs.tasks import Task
-from vivace.edits.locate import choose
-from vivace.edits.region import Selection
+from vivace.edits.placing.locate import choose
+from vivace.edits.placing.region import Selection
 from vivace.edits.rewrite import Rewrite
 from vivace.protocol.items import Message
 from vivace.syntax.lines import dedented, lines_of, margin_of

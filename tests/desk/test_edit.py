@@ -17,7 +17,7 @@ from vivace.desk.edit import Editing, Result, Settings
 from vivace.desk.events import Asked, CheckFails, CheckSaid, Event, NothingWritten, Refused, Wrote
 from vivace.desk.person import Unattended
 from vivace.desk.targets import open_target
-from vivace.edits.region import Region
+from vivace.edits.placing.region import Region
 from vivace.engines.base import Chat, Work
 from vivace.engines.scripted import Reply, Say
 from vivace.protocol.requests import Prediction

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.edits.rename_cases import CASES, Case, output_of
+from tests.edits.renaming.rename_cases import CASES, Case, output_of
 from vivace.desk.asking import Made
 from vivace.desk.person import Unattended
 from vivace.desk.renaming import renamed_by_server

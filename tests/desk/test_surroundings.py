@@ -15,7 +15,7 @@ from vivace.desk.edit import Result, Settings
 from vivace.desk.opening import Models, open_desk
 from vivace.desk.surroundings import Surroundings
 from vivace.desk.targets import open_target
-from vivace.edits.project import Modules, Project
+from vivace.edits.importing.project import Modules, Project
 from vivace.engines.scripted import Reply, Say
 from vivace.workspace.index import Index
 from vivace.workspace.paths import Workspace

@@ -6,8 +6,8 @@ import pytest
 
 from vivace.edits.checks import problems
 from vivace.edits.diff import between
-from vivace.edits.excerpt import Excerpt
-from vivace.edits.region import Region, whole_file
+from vivace.edits.placing.excerpt import Excerpt
+from vivace.edits.placing.region import Region, whole_file
 from vivace.syntax.source import Source
 
 OLD = """\

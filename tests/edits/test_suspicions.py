@@ -7,9 +7,9 @@ import pytest
 
 from vivace.edits.checks import problems
 from vivace.edits.diff import between
-from vivace.edits.excerpt import Excerpt
-from vivace.edits.project import Modules, Project
-from vivace.edits.region import whole_file
+from vivace.edits.importing.project import Modules, Project
+from vivace.edits.placing.excerpt import Excerpt
+from vivace.edits.placing.region import whole_file
 from vivace.syntax.exports import exports_of
 from vivace.syntax.source import Source
 

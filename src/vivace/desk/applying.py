@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vivace.desk.targets import Target
+from vivace.edits.placing.region import Selection
 from vivace.edits.rebase import Conflict, rebase
-from vivace.edits.region import Selection
 from vivace.errors import EditError
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk, apply

@@ -33,9 +33,9 @@ from vivace.edits.attempt import (
     retry,
 )
 from vivace.edits.context import Context
-from vivace.edits.project import Modules
-from vivace.edits.region import Region
-from vivace.edits.renames import names_to_look_for
+from vivace.edits.importing.project import Modules
+from vivace.edits.placing.region import Region
+from vivace.edits.renaming.renames import names_to_look_for
 from vivace.protocol.items import Message
 from vivace.syntax.finding import Finding
 from vivace.syntax.source import Source

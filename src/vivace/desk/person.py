@@ -9,7 +9,7 @@ from typing import Protocol
 from vivace.desk.applying import Accepted
 from vivace.desk.dialogue import Dialogue
 from vivace.desk.events import Event
-from vivace.edits.region import Region
+from vivace.edits.placing.region import Region
 
 __all__ = ["Person", "Unattended"]
 

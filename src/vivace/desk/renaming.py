@@ -12,11 +12,11 @@ from vivace.desk.person import Person
 from vivace.desk.targets import Target
 from vivace.edits.attempt import EditPlan, Outcome, Task
 from vivace.edits.diff import between
-from vivace.edits.excerpt import Excerpt
-from vivace.edits.locate import rename_scope
-from vivace.edits.region import whole_file
-from vivace.edits.rename_review import Pointed, against, pointed_at, position_of, unexplained
-from vivace.edits.renames import Doubt, judged, names_to_look_for
+from vivace.edits.placing.excerpt import Excerpt
+from vivace.edits.placing.locate import rename_scope
+from vivace.edits.placing.region import whole_file
+from vivace.edits.renaming.renames import Doubt, judged, names_to_look_for
+from vivace.edits.renaming.review import Pointed, against, pointed_at, position_of, unexplained
 from vivace.errors import EditError
 from vivace.syntax.finding import Finding
 from vivace.syntax.languages import language_of

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vivace.desk.checking import Checked
-from vivace.edits.region import Selection
+from vivace.edits.placing.region import Selection
 from vivace.syntax.source import Source
 
 __all__ = ["lines_to_repair", "what_to_repair"]

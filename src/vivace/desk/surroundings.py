@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from vivace.edits.project import Modules
+from vivace.edits.importing.project import Modules
 from vivace.workspace.index import Index
 
 __all__ = ["Surroundings"]

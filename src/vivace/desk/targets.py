@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from vivace.edits.region import Selection
+from vivace.edits.placing.region import Selection
 from vivace.syntax.lines import lines_of
 from vivace.workspace.document import Document, read
 from vivace.workspace.errors import PathRefused, WorkspaceError

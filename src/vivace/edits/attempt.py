@@ -16,23 +16,25 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.edits import checks, constants, headers, imports, renames
+from vivace.edits import checks, constants
 from vivace.edits.blocks import Block, Blocks, hunks_for
 from vivace.edits.context import Context
 from vivace.edits.diff import between
-from vivace.edits.excerpt import Excerpt
 from vivace.edits.fence import fence_for
-from vivace.edits.fitting import fitted
 from vivace.edits.formats import INSTRUCTIONS, SYSTEM, ability_of, row_for
-from vivace.edits.locate import Choice, choose, likeliest, rename_scope
-from vivace.edits.missing import missing
-from vivace.edits.names import used_imports
-from vivace.edits.project import Modules
-from vivace.edits.region import Region, Selection, whole_file
+from vivace.edits.importing import headers, imports
+from vivace.edits.importing.missing import missing
+from vivace.edits.importing.names import used_imports
+from vivace.edits.importing.project import Modules
+from vivace.edits.placing.excerpt import Excerpt
+from vivace.edits.placing.fitting import fitted
+from vivace.edits.placing.locate import Choice, choose, likeliest, rename_scope
+from vivace.edits.placing.region import Region, Selection, whole_file
+from vivace.edits.placing.words import words_in
 from vivace.edits.relevance import divided, said_by, unrelated
+from vivace.edits.renaming import renames
 from vivace.edits.rewrite import Rewrite
 from vivace.edits.settle import about_comments, about_layout, keep_comments, settle
-from vivace.edits.words import words_in
 from vivace.errors import EditError
 from vivace.models import EditFormat
 from vivace.protocol.items import Message

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from vivace.edits.constants import only_constants
-from vivace.edits.excerpt import Excerpt
-from vivace.edits.imports import only_imports
-from vivace.edits.names import new_error
-from vivace.edits.project import Modules
+from vivace.edits.importing.imports import only_imports
+from vivace.edits.importing.names import new_error
+from vivace.edits.importing.project import Modules
+from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.suspicions import Edit, suspicions
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk

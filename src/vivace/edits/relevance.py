@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 
 from vivace.edits.diff import changes
-from vivace.edits.words import nearest, telling, terms_of, words_in
+from vivace.edits.placing.words import nearest, telling, terms_of, words_in
 from vivace.syntax.hunk import Hunk
 
 __all__ = ["about", "alike", "divided", "said_by", "unrelated"]

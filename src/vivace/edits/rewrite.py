@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from vivace.edits.diff import changes
 from vivace.edits.fence import Unfenced
-from vivace.edits.imports import Preamble
+from vivace.edits.importing.imports import Preamble
 from vivace.syntax.hunk import Hunk, replacing
 from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
 

@@ -15,14 +15,14 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from vivace.edits.excerpt import Excerpt
-from vivace.edits.imports import sources
-from vivace.edits.names import newly_unbound
-from vivace.edits.project import Modules
-from vivace.edits.region import Region, regions
+from vivace.edits.importing.imports import sources
+from vivace.edits.importing.names import newly_unbound
+from vivace.edits.importing.project import Modules
+from vivace.edits.importing.unbound import bound_nowhere
+from vivace.edits.placing.excerpt import Excerpt
+from vivace.edits.placing.region import Region, regions
+from vivace.edits.placing.words import parts_of, words_in
 from vivace.edits.relevance import about, alike, said_by
-from vivace.edits.unbound import bound_nowhere
-from vivace.edits.words import parts_of, words_in
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
 from vivace.syntax.source import Source

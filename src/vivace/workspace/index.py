@@ -25,7 +25,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from vivace.edits.project import FAMILIES, Manifest, Modules, Project, folder_of
+from vivace.edits.importing.project import FAMILIES, Manifest, Modules, Project, folder_of
 from vivace.syntax.exports import UNREAD, Exports, exports_of
 from vivace.syntax.languages import language_of
 from vivace.syntax.source import Source

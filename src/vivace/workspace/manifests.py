@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from vivace.edits.project import Manifest, folder_of
+from vivace.edits.importing.project import Manifest, folder_of
 
 __all__ = ["is_manifest", "manifest_of"]
 

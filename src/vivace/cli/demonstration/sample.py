@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from vivace.edits.diff import between
-from vivace.edits.region import Region, regions
+from vivace.edits.placing.region import Region, regions
 from vivace.syntax.hunk import Hunk
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source

@@ -34,7 +34,7 @@ from vivace.desk.events import (
     Wrote,
 )
 from vivace.desk.person import Unattended
-from vivace.edits.region import Region
+from vivace.edits.placing.region import Region
 from vivace.syntax.hunk import Hunk
 
 __all__ = ["AtTerminal", "Piped"]

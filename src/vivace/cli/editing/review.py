@@ -10,7 +10,7 @@ from vivace.cli.keyboard import ESCAPE
 from vivace.cli.output import say, styled
 from vivace.desk.applying import Accepted
 from vivace.desk.targets import Target
-from vivace.edits.region import Region
+from vivace.edits.placing.region import Region
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
 

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from vivace.cli.editing.diff import GrowingDiff, coloured
 from vivace.cli.output import Control, say, styled, visible
 from vivace.edits.attempt import EditPlan
-from vivace.edits.region import Region
+from vivace.edits.placing.region import Region
 from vivace.syntax.hunk import Hunk
 
 __all__ = ["LiveView", "describe_region"]

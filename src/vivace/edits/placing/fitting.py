@@ -1,0 +1,227 @@
+"""What of an answer takes the place of what was shown.
+
+Small models answer with more than they were asked for, or with less: the class around a method, the
+whole file, an example of how to call it, only the function that changed, only the lines around the
+change. Definitions replace their namesakes, what is new stands behind what it came after, what was
+left out stays, and the lines around a change are laid over those they repeat. What cannot be placed
+is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+from vivace.edits.placing.excerpt import Excerpt
+from vivace.edits.placing.region import Region, regions
+from vivace.edits.relevance import alike
+from vivace.errors import EditError
+from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
+from vivace.syntax.source import Source
+
+__all__ = ["fitted"]
+
+_TELLING = 4
+"""Letters and digits of a line by which it is known again."""
+
+
+def fitted(answer: Sequence[str], shown: Excerpt, said: Collection[str]) -> str:
+    """The text that takes the place of the one that was shown. ``answer``: lines without margin and
+    ends. ``said``: the words of the instruction; what is named there may be left out on purpose."""
+    whole = _with_margin(answer, shown.text)
+    language = shown.source.language
+    wanted = _outermost(shown.definitions)
+    if language is None or not wanted:
+        return whole
+    given = Source("".join(line + "\n" for line in answer), language)
+    if given.errors:
+        return whole  # no part of it can be trusted
+    fit = _Fit(shown, wanted, given, said)
+    if not fit.pairs:
+        # Methods without the class that was shown with them.
+        names = {_last(each.name) for each in regions(given)}
+        inner = _outermost([each for each in shown.definitions if _last(each.name) in names])
+        fit = _Fit(shown, inner, given, said)
+        return fit.replaced() if fit.pairs else _laid_over(answer, shown, whole)
+    if fit.complete:
+        behind = lines_of(shown.text)[max(each.end for each in wanted) :]
+        ends = not any(map(str.strip, behind))
+        return _with_margin(answer[: _last_definition(given)] if ends else answer, shown.text)
+    return fit.replaced()
+
+
+class _Fit:
+    """Definitions that were shown, and what the answer has of them."""
+
+    def __init__(
+        self, shown: Excerpt, wanted: Sequence[Region], given: Source, said: Collection[str]
+    ) -> None:
+        self._shown, self._wanted, self._given, self._said = shown, wanted, given, said
+        self._answered = regions(given)
+        self.pairs = list(self._paired())
+
+    def _paired(self) -> Iterator[tuple[Region, Region]]:
+        """Each with its namesake, or with what it is under another name."""
+        taken = {match for each in self._wanted if (match := self._namesake(each))}
+        for each in self._wanted:
+            match = self._namesake(each)
+            if match is None:
+                free = [other for other in _outermost(self._answered) if other not in taken]
+                match = next((other for other in free if self._was(each, other)), None)
+            if match is not None:
+                taken.add(match)
+                yield each, match
+
+    def _namesake(self, wanted: Region) -> Region | None:
+        """The definition in an answer that this one became: answers name a method with or without
+        its class, and rarely write one twice."""
+        given = self._answered
+        fitting = [each for each in given if each.name == wanted.name]
+        fitting = fitting or [
+            each
+            for each in given
+            if _last(each.name) == _last(wanted.name) and each.kind == wanted.kind
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _was(self, wanted: Region, other: Region) -> bool:
+        if _last(other.name) not in self._said or other.kind != wanted.kind:
+            return False
+        old = "".join(lines_of(self._shown.text)[wanted.start : wanted.end])
+        return alike(old, self._given.part(other.start, other.end))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is the text that was shown, as it is to be: every definition in its
+        order, nothing around them that was not there, nothing of the rest of the file."""
+        there = [each for each, _ in self.pairs]
+        missing = [each for each in self._wanted if each not in there]
+        if missing and not self._removed(missing):
+            return False
+        matches = [match for _, match in self.pairs]
+        if any(a.start >= b.start for a, b in pairwise(matches)):
+            return False
+        outer = _outermost(self._answered)
+        if any(each.contains(match) and each != match for each in outer for match in matches):
+            return False
+        own = {each.name for each in self._shown.definitions} | {_last(each.name) for each in there}
+        others = {each.name for each in regions(self._shown.source)} - own
+        if any(each.name in others for each in outer):
+            return False
+        return not any(self._left_out(each, match) for each, match in self.pairs)
+
+    def _removed(self, missing: Sequence[Region]) -> bool:
+        """Whether they were left out on purpose: they are named, and nothing else was done."""
+        old = lines_of(self._shown.text)
+        return all(_last(each.name) in self._said for each in missing) and all(
+            [line.strip() for line in old[each.start : each.end]]
+            == [line.strip() for line in self._given.lines[match.start : match.end]]
+            for each, match in self.pairs
+        )
+
+    def _left_out(self, wanted: Region, match: Region) -> bool:
+        """Whether the members of a class that were not to change are missing."""
+        if wanted.kind != "class":
+            return False
+        there = {_last(each.name) for each in self._answered if match.contains(each)} | {
+            *self._said
+        }
+        return any(_last(each.name) not in there for each in self._members(wanted))
+
+    def _members(self, wanted: Region) -> list[Region]:
+        known = self._shown.definitions
+        return [each for each in known if wanted.contains(each) and each != wanted]
+
+    def replaced(self) -> str:
+        """What was shown, with each definition that the answer has in the place of its namesake."""
+        lines = lines_of(self._shown.text)
+        parts: list[tuple[int, int, list[str]]] = []
+        for each, match in self.pairs:
+            if self._left_out(each, match):
+                parts += self._by_members(each, match)
+            else:
+                parts.append((each.start, each.end, self._moved(match, each)))
+            for new in self._new_behind(match):
+                parts.append((each.end, each.end, [line_end(lines), *self._moved(new, each)]))
+        for start, stop, come in reversed(parts):
+            lines[start:stop] = come
+        return "".join(lines)
+
+    def _by_members(self, wanted: Region, match: Region) -> Iterator[tuple[int, int, list[str]]]:
+        inside = [each for each in self._answered if match.contains(each) and each != match]
+        for each in self._members(wanted):
+            same = [other for other in inside if _last(other.name) == _last(each.name)]
+            if each.kind == "function" and len(same) == 1:
+                yield each.start, each.end, self._moved(same[0], each)
+
+    def _new_behind(self, match: Region) -> Iterator[Region]:
+        """Definitions beside this one in the answer that the file does not have, up to the next
+        that it has."""
+        known = {_last(each.name) for each in regions(self._shown.source)}
+        for each in self._answered[self._answered.index(match) + 1 :]:
+            if match.contains(each) or each.name.count(".") != match.name.count("."):
+                continue
+            if _last(each.name) in known:
+                return
+            yield each
+
+    def _moved(self, each: Region, place: Region) -> list[str]:
+        """Lines of the answer with the margin of the place they go to."""
+        lines, there = self._given.lines[each.start : each.end], lines_of(self._shown.text)
+        margin = margin_of(lines)
+        own, end = margin_of(there[place.start : place.end]), line_end(there)
+        bare = [dedented(line, margin).rstrip() for line in lines]
+        return [own + line + end if line else end for line in bare]
+
+
+def _with_margin(answer: Sequence[str], shown: str) -> str:
+    lines = lines_of(shown)
+    margin, end = margin_of(lines), line_end(lines)
+    return "".join(margin + line + end if line else end for line in answer)
+
+
+def _outermost(known: Sequence[Region]) -> list[Region]:
+    found: list[Region] = []
+    for each in known:
+        if not found or not found[-1].contains(each):
+            found.append(each)
+    return found
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _last_definition(given: Source) -> int:
+    """The line after the last definition, if what follows only shows how it is used."""
+    known = regions(given)
+    last = max((each.end for each in known), default=len(given.lines))
+    following = [node for node in given.tree.root_node.children if node.start_point.row >= last]
+    if any(node.is_error or node.is_missing for node in following):
+        return len(given.lines)
+    return last
+
+
+def _laid_over(answer: Sequence[str], shown: Excerpt, whole: str) -> str:
+    """The answer over the lines that it begins and ends with; it is a part of what was shown."""
+    filled = [line.strip() for line in answer if line.strip()]
+    if not filled:
+        return whole
+    lines = lines_of(shown.text)
+    keys = [line.strip() for line in lines]
+    first = _only(keys, filled[0])
+    last = _only(keys, filled[-1])
+    if first is None or last is None or first > last:
+        raise EditError("The answer is not the code that was shown, nor a part of it.")
+    margin = margin_of(lines[first : last + 1])
+    bare = margin_of([line + "\n" for line in answer])
+    end = line_end(lines)
+    new = [dedented(line, bare) for line in answer]
+    placed = [margin + line + end if line.strip() else end for line in new]
+    return "".join([*lines[:first], *placed, *lines[last + 1 :]])
+
+
+def _only(keys: Sequence[str], key: str) -> int | None:
+    """Where this line stands, if it does once."""
+    telling = sum(map(str.isalnum, key)) >= _TELLING
+    return keys.index(key) if telling and keys.count(key) == 1 else None

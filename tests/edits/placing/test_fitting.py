@@ -1,0 +1,143 @@
+"""What fits of an answer is taken, whatever is wrapped around it or left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from vivace.edits.placing.excerpt import Excerpt
+from vivace.edits.placing.fitting import fitted
+from vivace.edits.placing.region import regions, whole_file
+from vivace.errors import EditError
+from vivace.syntax.source import Source
+
+PYTHON = """\
+LIMIT = 3
+
+
+class Stack:
+    def push(self, x):
+        self.xs.append(x)
+
+    def pop(self):
+        return self.xs.pop()
+
+
+def helper(x):
+    return x
+"""
+POP = ["def pop(self):", "    return self.xs.pop() if self.xs else None"]
+PUSH = ["def push(self, x):", "    self.xs.append(x)"]
+SCRIPT = "class A {\n  m(x) {\n    return x;\n  }\n\n  n() {}\n}\n"
+
+
+def shown(text: str, path: str, *names: str) -> Excerpt:
+    source = Source.of(path, text)
+    chosen = [each for each in regions(source) if each.name in names]
+    return Excerpt(source, chosen or [whole_file(source)])
+
+
+def fit(answer: list[str], *names: str, said: tuple[str, ...] = ()) -> str:
+    """The text in the place of what was shown, without the margin."""
+    return fitted(answer, shown(PYTHON, "a.py", *names), said)
+
+
+def indented(lines: list[str]) -> str:
+    return "".join(f"    {line}\n" if line else "\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        POP,
+        ["class Stack:", *("    " + line for line in POP)],
+        ["class Invented:", *("    " + line for line in POP)],
+        ["class Stack:", "    def push(self, x): ...", "", *("    " + line for line in POP)],
+        [*POP, "", "# Example:", "print(Stack().pop())"],
+        [*POP, "", 'if __name__ == "__main__":', "    Stack().pop()"],
+        ["LIMIT = 3", "", *POP, "", "def helper(x):", "    return x"],
+    ],
+)
+def test_a_definition_is_taken_out_of_what_is_around_it(answer: list[str]) -> None:
+    assert fit(answer, "Stack.pop") == indented(POP)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ["def _empty(self):", "    return not self.xs", "", *POP],
+        [*POP, "", "def peek(self):", "    return self.xs[-1]"],
+        ["EMPTY = None", "", *POP],
+        [],
+    ],
+)
+def test_what_may_belong_to_the_change_stays(answer: list[str]) -> None:
+    assert fit(answer, "Stack.pop") == indented(answer)
+
+
+def test_one_function_answers_for_a_whole_file() -> None:
+    found = fit(POP)
+    assert found == PYTHON.replace("xs.pop()", "xs.pop() if self.xs else None")
+
+
+def test_one_of_two_that_were_shown_leaves_the_other_as_it_was() -> None:
+    found = fit(POP, "Stack.push", "Stack.pop")
+    assert found == indented([*PUSH, "", *POP])
+
+
+def test_a_method_without_its_class_goes_back_into_it_and_the_others_stay() -> None:
+    found = fit(["class Stack:", *("    " + line for line in POP)], "Stack")
+    assert "self.xs.append(x)" in found
+    assert "if self.xs else None" in found
+
+
+@pytest.mark.parametrize(("said", "kept"), [(("pop",), False), ((), True), (("push",), True)])
+def test_what_is_named_may_be_left_out_where_nothing_else_changed(
+    said: tuple[str, ...], kept: bool
+) -> None:
+    found = fit(PUSH, "Stack.push", "Stack.pop", said=said)
+    assert ("def pop" in found) is kept
+
+
+def test_of_two_that_are_named_the_one_not_answered_stays() -> None:
+    changed = ["def push(self, x):", "    self.xs.insert(0, x)"]
+    found = fit(changed, "Stack.push", "Stack.pop", said=("push", "pop"))
+    assert found == indented([*changed, "", "def pop(self):", "    return self.xs.pop()"])
+
+
+def test_a_new_definition_stands_behind_the_one_it_came_after() -> None:
+    peek = ["def peek(self):", "    return self.xs[-1]"]
+    wrapped = ["class Stack:", *("    " + line if line else "" for line in [*POP, "", *peek])]
+    assert fit(wrapped, "Stack.pop") == indented([*POP, "", *peek])
+
+
+def test_a_definition_with_another_name_that_was_asked_for_takes_the_place_of_the_old() -> None:
+    take = ["def take(self):", "    return self.xs.pop()"]
+    assert fit(take, "Stack.pop", said=("take",)) == indented(take)
+
+
+def test_the_lines_around_a_change_are_laid_over_those_they_repeat() -> None:
+    text = "def f(x):\n    first(x)\n    second(x)\n    third(x)\n    return x\n"
+    found = fitted(["second(x)", "between(x)", "third(x)"], shown(text, "a.py", "f"), ())
+    assert found == text.replace("    third", "    between(x)\n    third")
+
+
+def test_what_cannot_be_placed_is_refused() -> None:
+    with pytest.raises(EditError):
+        fit(["return None"], "Stack.pop")
+
+
+def test_a_method_is_taken_out_of_a_class_in_braces() -> None:
+    answer = ["class A {", "  m(x) {", "    return x + 1;", "  }", "}"]
+    found = fitted(answer, shown(SCRIPT, "a.js", "A.m"), ())
+    assert found == "  m(x) {\n    return x + 1;\n  }\n"
+
+
+def test_statements_behind_the_last_definition_of_a_file_stay() -> None:
+    text = "def f():\n    return 1\n\n\nprint(f())\n"
+    answer = text.replace("1", "2").splitlines()
+    assert fitted(answer, shown(text, "a.py"), ()) == text.replace("1", "2")
+
+
+def test_without_a_language_all_is_taken_with_margin_and_line_ends() -> None:
+    text = "    a\r\n\r\n    b\r\n"
+    assert fitted(["x", "", "  y"], shown(text, "a.txt"), ()) == "    x\r\n\r\n      y\r\n"

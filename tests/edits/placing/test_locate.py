@@ -1,0 +1,182 @@
+"""What an instruction is about: whatever the person gave is heard, and doubt is said."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vivace.edits.placing.locate import choose
+from vivace.edits.placing.pieces import LONGEST, pieces
+from vivace.edits.placing.region import whole_file
+from vivace.syntax.lines import lines_of
+from vivace.syntax.source import Source
+
+CODE = '''\
+import os
+
+LIMIT = 3  # how many are kept
+
+
+@cache
+def load(path):
+    with open(path) as file:
+        return file.read()
+
+
+class Store:
+    """Keeps things."""
+
+    def add(self, item):
+        if item:
+            self.items.append(item)
+        else:
+            raise ValueError("nothing to keep")
+
+    def get_all(self):
+        return list(self.items)
+
+
+def parse_line(text):
+    def inner():
+        return text.strip()
+
+    return inner()
+
+
+def rgb_to_hsv(red, green, blue):
+    return red - blue
+
+
+def hsv_to_rgb(hue, value):
+    return hue + value
+'''
+LONG = CODE + "".join(f"\nVALUE_{n} = {n}\n" for n in range(40))
+IN_LONG = Source.of("shop.py", LONG)
+
+
+def chosen(instruction: str, source: Source = IN_LONG) -> list[str]:
+    """By their names; of what has none, its first line."""
+    found = choose(source, instruction, path="shop.py").regions
+    return [each.name or source.lines[each.start].strip() for each in found]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "names"),
+    [
+        ("add a docstring to `load`", ["load"]),
+        ("add type hints to Store.add", ["Store.add"]),
+        ("use a comprehension in get_all", ["Store.get_all"]),
+        ("make parse_line() faster", ["parse_line"]),
+        ("type hints for rgb_to_hsv and hsv_to_rgb pls", ["rgb_to_hsv", "hsv_to_rgb"]),
+        ("Typen für Store.add und get_all", ["Store.add", "Store.get_all"]),
+    ],
+)
+def test_all_definitions_that_are_named_are_shown(instruction: str, names: list[str]) -> None:
+    assert chosen(instruction) == names
+    assert choose(IN_LONG, instruction).sure
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name"),
+    [
+        ("load: close the file", "load"),
+        ("the conversion from hsv to rgb should clamp the hue", "hsv_to_rgb"),
+        ("say 'nothing to keep here' instead of 'nothing to keep'", "Store"),
+        ("strip the text twice", "parse_line"),
+        ("raise a TypeError when the item is empty", "Store"),
+        ("raise a TypeEror when the itme is empty", "Store"),
+    ],
+)
+def test_words_names_and_strings_of_the_code_show_the_place(instruction: str, name: str) -> None:
+    assert chosen(instruction)[0] == name
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        'Traceback\n  File "src/shop.py", line 17, in add\n    self.items.append(item)\nKeyError',
+        "shop.py:17: error: something is wrong",
+        "at Store.add (shop.py:17:9)",
+    ],
+)
+def test_a_line_number_in_an_error_shows_the_place(error: str) -> None:
+    assert chosen(f"please fix\n{error}")[0].startswith("Store")
+
+
+def test_line_numbers_of_other_files_say_nothing() -> None:
+    assert chosen('  File "other.py", line 17, in f\nfix the hue')[0] == "hsv_to_rgb"
+
+
+def test_a_small_file_is_shown_whole_when_nothing_is_named() -> None:
+    small = Source.of("a.py", CODE)
+    assert choose(small, "make it better").regions == (whole_file(small),)
+
+
+def test_what_cannot_be_told_is_not_sure() -> None:
+    assert not choose(IN_LONG, "make it better").sure
+
+
+def test_never_more_is_shown_than_a_small_model_can_rewrite() -> None:
+    text = "".join(f"def f{n}(x):\n    return total(x)\n\n\n" for n in range(200))
+    found = choose(Source.of("a.py", text), "return the total of x twice")
+    assert 0 < sum(map(len, found.regions)) <= 120
+
+
+def test_of_a_long_function_the_statements_in_question_are_shown() -> None:
+    body = "".join(f"    step_{n} = {n}\n\n" for n in range(100))
+    source = Source.of("a.py", f"def run():\n{body}    retries = 5\n    return step_1\n")
+    found = choose(source, "more retries in run()").regions
+    assert any(each.start <= 201 < each.end for each in found)
+    assert all(len(each) <= LONGEST for each in found)
+
+
+@given(st.text("ab(:)\n \t#def", max_size=200))
+def test_every_filled_line_is_in_one_piece(text: str) -> None:
+    source = Source.of("a.py", text)
+    rows = [row for each in pieces(source) for row in range(each.start, each.end)]
+    assert len(rows) == len(set(rows))
+    filled = {row for row, line in enumerate(lines_of(text)) if any(map(str.isalnum, line))}
+    assert filled <= set(rows)
+
+
+@given(st.text("ab(:)\n \t#", max_size=60), st.text(max_size=30))
+def test_a_choice_always_lies_in_the_file(text: str, instruction: str) -> None:
+    for each in choose(Source.of("a.py", text), instruction).regions:
+        assert 0 <= each.start <= each.end <= len(lines_of(text))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name"),
+    [
+        ("cut it off at the maximum", "shorten"),
+        (r"al partir la línea, \r tiene que separar", "split"),
+        ("use the strongest compresion there is", "dump"),
+        ("the ^ should mean not", "negated"),
+    ],
+)
+def test_abbreviations_escapes_operators_and_slips_are_heard(instruction: str, name: str) -> None:
+    filler = "".join(f"def other_{n}(thing):\n    return thing\n\n\n" for n in range(20))
+    source = Source.of(
+        "a.py",
+        "def shorten(text, max_size):\n    return text[:max_size]\n\n\n"
+        "def split(text):\n    return text.split('\\r')\n\n\n"
+        "def dump(text):\n    return zlib.compress(text)\n\n\n"
+        "def negated(a, b):\n    return a ^ b\n\n\n" + filler,
+    )
+    assert choose(source, instruction).regions[0].name == name
+
+
+def test_tests_are_not_meant_where_nobody_speaks_of_them() -> None:
+    source = Source.of(
+        "a.rs",
+        "fn indent(s: &str) {\n    empty();\n}\n"
+        + "".join(f"fn other{n}() {{}}\n" for n in range(60))
+        + "mod tests {\n    fn indent_empty() {\n        indent(empty());\n    }\n}\n",
+    )
+    assert choose(source, "indent leaves empty ones alone").regions[0].name == "indent"
+
+
+def test_the_comments_above_a_definition_belong_to_its_piece() -> None:
+    source = Source.of("a.rs", "use a::b;\n\n/// Does.\n/// It.\n#[inline]\nfn f() {}\n")
+    assert [(each.start, each.end) for each in pieces(source)] == [(0, 1), (2, 6)]
