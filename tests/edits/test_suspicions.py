@@ -117,3 +117,16 @@ def test_what_nothing_defines_is_told_in_other_languages_too() -> None:
     after = before.replace("return 1", "return compute(1)")
     assert codes_in("a.go", before, after) == {"unbound"}
     assert codes_in("a.go", before, after, ("b.go", "package a\n\nfunc compute() {}\n")) == set()
+
+
+def test_what_is_still_used_does_not_go_unseen_though_it_is_named() -> None:
+    new = WITHOUT_B.replace("return x + 1", "return b(x) - 1")
+    assert "lost" in codes(new, "Entferne die Funktion b")
+
+
+def test_a_definition_that_is_renamed_without_its_uses_is_told() -> None:
+    before = Source.of("a.ts", "function low(x) {\n  return x;\n}\nlow(1);\n")
+    hunks = between(before.text, before.text.replace("function low", "function isLow"))
+    shown = Excerpt(before, [whole_file(before)])
+    found = problems(before, before.edited(hunks), hunks, shown, "low bitte in isLow umbenennen")
+    assert "lost" in [each.code for each in found]

@@ -120,13 +120,27 @@ def _found(code: str, person: str, model: str, hunk: Hunk | None = None) -> Find
 
 
 def _lost(edit: Edit) -> Iterator[Finding]:
+    """Definitions that went though nobody named them, or though they are still used."""
     for each in edit.lost:
+        last = each.name.rpartition(".")[2]
+        used = next((row for row, name in _uses_after(edit) if name == last), None)
         if not edit.may_lose(each):
             yield _found(
                 "lost",
                 f"The edit would remove `{each.name}`, which was not asked for.",
                 f"You removed `{each.name}`. Keep it.",
             )
+        elif used is not None:
+            yield _found(
+                "lost",
+                f"The edit would remove `{each.name}`, which line {used + 1} still uses.",
+                f"`{each.name}` is still used. Change its uses too.",
+            )
+
+
+def _uses_after(edit: Edit) -> Iterator[tuple[int, str]]:
+    for node in edit.after.nodes(_IDENTIFIERS) if edit.after.language else ():
+        yield node.start_point.row, (node.text or b"").decode("utf-8", "replace")
 
 
 def _returns(edit: Edit) -> Iterator[Finding]:
