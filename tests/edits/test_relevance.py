@@ -31,7 +31,7 @@ def strays(new: str, instruction: str) -> list[str]:
     ("instruction", "wanted", "stray"),
     [
         ("add 2 to first", ("n + 1", "n + 2"), ("return n * s", "return n")),
-        ("setze count auf 80", ("count = 64", "count = 80"), ("    values.sort()\n", "")),
+        ("setze count auf 80", ("count = 64", "count = 80"), ("    other(first)\n", "")),
         ("把 count 改成 80", ("count = 64", "count = 80"), ("n + 1", "n + 3")),
     ],
 )
@@ -56,3 +56,9 @@ def test_where_no_change_has_a_word_of_the_instruction_none_is_a_stray() -> None
 def test_what_is_only_added_is_no_stray() -> None:
     new = OLD.replace("count = 64", "count = 80").replace("(n, s):", "(n: int, s: int) -> int:")
     assert strays(new, "set count to 80") == []
+
+
+def test_what_makes_way_for_a_change_beside_it_is_no_stray() -> None:
+    old = "total = 0\nfor value in values:\n    total += value\nreturn total\n"
+    hunks = divided(between(old, "return sum(values)\n"))
+    assert unrelated(hunks, said_by("use sum here", old)) == []

@@ -22,8 +22,6 @@ __all__ = ["about", "alike", "divided", "said_by", "unrelated"]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ALIKE = 0.5
-_MOST = 400
-"""Pairs of lines that are compared in one hunk."""
 
 
 class _Delta(Struct, frozen=True):
@@ -61,36 +59,18 @@ def about(code: str, said: Collection[str]) -> bool:
 
 
 def divided(hunks: Sequence[Hunk]) -> list[Hunk]:
-    """The same edit in the smallest hunks: lines that became others one by one, what was taken out
-    between them and what was put in each by itself."""
+    """Hunks in which each line became another one, line by line. What is taken out beside what is
+    put in belongs to it: a loop makes way for a call."""
     return [part for hunk in hunks for part in _parts(hunk)]
 
 
 def _parts(hunk: Hunk) -> Iterator[Hunk]:
-    if not hunk.old or not hunk.new or len(hunk.old) * len(hunk.new) > _MOST:
+    pairs = list(zip(hunk.old, hunk.new, strict=False))
+    if len(hunk.old) != len(hunk.new) or not all(alike(old, new) for old, new in pairs):
         yield hunk
         return
-    old, new = 0, 0
-    for a, b in [*_became(hunk.old, hunk.new), (len(hunk.old), len(hunk.new))]:
-        if a > old:
-            yield Hunk(hunk.start + old, hunk.old[old:a], ())
-        if b > new:
-            yield Hunk(hunk.start + a, (), hunk.new[new:b])
-        if a < len(hunk.old) and hunk.old[a] != hunk.new[b]:
-            yield Hunk(hunk.start + a, (hunk.old[a],), (hunk.new[b],))
-        old, new = a + 1, b + 1
-
-
-def _became(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Which line became which, as many as keep their order."""
-    best: list[list[list[tuple[int, int]]]] = [[[]] * (len(new) + 1) for _ in range(len(old) + 1)]
-    for a in range(len(old) - 1, -1, -1):
-        for b in range(len(new) - 1, -1, -1):
-            found = max(best[a + 1][b], best[a][b + 1], key=len)
-            if alike(old[a], new[b]) and len(best[a + 1][b + 1]) >= len(found):
-                found = [(a, b), *best[a + 1][b + 1]]
-            best[a][b] = found
-    return best[0][0]
+    for at, (old, new) in enumerate(pairs):
+        yield Hunk(hunk.start + at, (old,), (new,))
 
 
 def alike(old: str, new: str, share: float = _ALIKE) -> bool:

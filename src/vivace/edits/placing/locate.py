@@ -84,6 +84,8 @@ def choose(
     if not len(whole):
         return _surely(whole)
     ranked = tuple(_ranked(source, instruction, path))
+    if places := _renamed_in(instruction, source, ranked):
+        return Choice(regions=places, sure=True, ranked=ranked)
     named = _fitting(_named(source, instruction), ranked)
     if named:
         return Choice(regions=named, sure=True, ranked=ranked)
@@ -111,6 +113,19 @@ def likeliest(
             break
         chosen.append(each.region)
     return tuple(chosen)
+
+
+def _renamed_in(
+    instruction: str, source: Source, ranked: Sequence[Candidate]
+) -> tuple[Region, ...]:
+    """All pieces that have the names of a rename, if they can be shown together."""
+    rename = asked(instruction)
+    names = {old.rpartition(".")[2] for old, _ in rename.names} if rename is not None else set()
+    pieces = [each.region for each in ranked]
+    places = [
+        each for each in pieces if not names.isdisjoint(words_in(source.part(each.start, each.end)))
+    ]
+    return tuple(places) if _lines(places) <= _ROOM else ()
 
 
 def _lines(chosen: Sequence[Region]) -> int:
