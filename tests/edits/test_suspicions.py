@@ -130,3 +130,14 @@ def test_a_definition_that_is_renamed_without_its_uses_is_told() -> None:
     shown = Excerpt(before, [whole_file(before)])
     found = problems(before, before.edited(hunks), hunks, shown, "low bitte in isLow umbenennen")
     assert "lost" in [each.code for each in found]
+
+
+def test_a_loop_that_became_a_call_has_not_vanished() -> None:
+    loop = (
+        "    best = values[0]\n    for v in values:\n        if v > best:\n            best = v\n"
+    )
+    before = Source.of("a.py", f"def top(values):\n{loop}    print(best)\n    return best\n")
+    hunks = between(before.text, "def top(values):\n    return max(values)\n")
+    shown = Excerpt(before, [whole_file(before)])
+    found = problems(before, before.edited(hunks), hunks, shown, "use max in top")
+    assert "vanished" not in [each.code for each in found]

@@ -247,12 +247,16 @@ def _unused(edit: Edit) -> Iterator[Finding]:
 
 
 def _vanished(edit: Edit) -> Iterator[Finding]:
+    """Many lines that are gone, and that nothing stands for: a loop that became a call does not
+    count."""
     size = sum(bool(line.strip()) for line in edit.shown.text.splitlines())
     meant = sum(len(each) for each in edit.lost if edit.may_lose(each))
     gone = -meant
     for hunk in edit.hunks:
-        gone += sum(map(bool, map(str.strip, hunk.old)))
-        gone -= sum(map(bool, map(str.strip, hunk.new)))
+        old, new = set(_WORD.findall("".join(hunk.old))), set(_WORD.findall("".join(hunk.new)))
+        if old.isdisjoint(new):
+            gone += sum(map(bool, map(str.strip, hunk.old)))
+            gone -= sum(map(bool, map(str.strip, hunk.new)))
     if gone > max(5, _MUCH * size):
         yield _found(
             "vanished",
