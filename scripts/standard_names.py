@@ -26,6 +26,17 @@ from html import unescape
 from pathlib import Path
 
 TABLES = Path(__file__).parents[1] / "src" / "vivace" / "edits" / "importing" / "standard"
+_MODULE = '''"""Written by scripts/standard_names.py."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+__all__ = ["TABLE"]
+
+TABLE = """\\
+{}"""
+'''
 Table = dict[str, set[str]]
 
 
@@ -272,7 +283,7 @@ def main() -> None:
     TABLES.mkdir(exist_ok=True)
     for language in options.languages or makers:
         table = makers[language]()
-        (TABLES / f"{language}.txt").write_text(_written(table), "utf-8")
+        (TABLES / f"{language}.py").write_text(_MODULE.format(_written(table)), "utf-8")
         print(f"{language}: {len(table)} modules, {sum(map(len, table.values()))} names")
 
 

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from msgspec import Struct
 
+from vivace.edits.importing.standard import cpp, go, java, javascript, python, rust
+
 __all__ = ["Standard", "standard"]
 
-_TABLES = {"typescript": "javascript", "tsx": "javascript"}
-_THERE = frozenset({"python", "go", "java", "javascript", "rust", "cpp"})
+_TABLES = {
+    "cpp": cpp.TABLE,
+    "go": go.TABLE,
+    "java": java.TABLE,
+    "javascript": javascript.TABLE,
+    "python": python.TABLE,
+    "rust": rust.TABLE,
+    "tsx": javascript.TABLE,
+    "typescript": javascript.TABLE,
+}
 
 
 class Standard(Struct, frozen=True):
@@ -34,15 +43,12 @@ class Standard(Struct, frozen=True):
 
 def standard(language: str) -> Standard:
     """That of a language, by its name; an empty one where there is no table."""
-    return _read(_TABLES.get(language, language))
+    return _read(_TABLES.get(language, ""))
 
 
 @cache
 def _read(table: str) -> Standard:
-    if table not in _THERE:
-        return Standard(frozenset(), {}, {})
-    text = (files(__name__) / f"{table}.txt").read_text("utf-8")
-    rows = [line.split() for line in text.splitlines()]
+    rows = [line.split() for line in table.splitlines()]
     modules = {module: frozenset(names) for module, *names in rows}
     implicit = modules.pop("*", frozenset())
     homes: dict[str, tuple[str, ...]] = {}

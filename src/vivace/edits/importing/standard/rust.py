@@ -1,3 +1,12 @@
+"""Written by scripts/standard_names.py."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+__all__ = ["TABLE"]
+
+TABLE = """\
 * AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy Debug Default DoubleEndedIterator Drop Eq Err ExactSizeIterator Extend Fn FnMut FnOnce From FromIterator Hash Into IntoIterator Iterator None Ok Option Ord PartialEq PartialOrd Result Self Send Sized Some String Sync ToOwned ToString TryFrom TryInto Unpin Vec align_of align_of_val alloc assert assert_eq assert_ne bool cfg cfg_select char column compile_error concat concat_bytes const_format_args core crate dbg debug_assert debug_assert_eq debug_assert_ne drop env eprint eprintln f32 f64 file format format_args i128 i16 i32 i64 i8 include include_bytes include_str is_x86_feature_detected isize line log_syntax matches module_path option_env panic print println self size_of size_of_val std str stringify super thread_local todo trace_macros try u128 u16 u32 u64 u8 unimplemented unreachable usize vec write writeln
 std::alloc AllocError Allocator Global GlobalAlloc Layout LayoutErr LayoutError System
 std::any Any TypeId
@@ -60,3 +69,4 @@ std::thread AccessError Builder JoinHandle LocalKey Scope ScopedJoinHandle Threa
 std::time Duration Instant SystemTime SystemTimeError TryFromFloatSecsError
 std::unsafe_binder
 std::vec Vec
+"""

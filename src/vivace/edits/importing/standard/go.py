@@ -1,3 +1,12 @@
+"""Written by scripts/standard_names.py."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+__all__ = ["TABLE"]
+
+TABLE = """\
 * ComplexType FloatType IntegerType Type Type1 any append bool byte cap clear close comparable complex complex128 complex64 copy delete error false float32 float64 imag int int16 int32 int64 int8 len make max min new nil panic print println real recover rune string true uint uint16 uint32 uint64 uint8 uintptr
 archive/tar
 archive/zip
@@ -158,3 +167,4 @@ unicode
 unicode/utf16
 unicode/utf8
 unsafe
+"""

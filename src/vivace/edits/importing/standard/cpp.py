@@ -1,3 +1,12 @@
+"""Written by scripts/standard_names.py."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+__all__ = ["TABLE"]
+
+TABLE = """\
 any any any_cast make_any
 array array to_array
 atomic atomic atomic_flag atomic_ref
@@ -37,3 +46,4 @@ unordered_set unordered_multiset unordered_set
 utility declval forward make_pair move pair
 variant variant visit
 vector vector
+"""
