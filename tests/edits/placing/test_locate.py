@@ -180,3 +180,21 @@ def test_tests_are_not_meant_where_nobody_speaks_of_them() -> None:
 def test_the_comments_above_a_definition_belong_to_its_piece() -> None:
     source = Source.of("a.rs", "use a::b;\n\n/// Does.\n/// It.\n#[inline]\nfn f() {}\n")
     assert [(each.start, each.end) for each in pieces(source)] == [(0, 1), (2, 6)]
+
+
+def test_in_a_file_of_tests_they_are_what_is_meant() -> None:
+    filler = "".join(f"def test_other_{n}():\n    assert other() == {n}\n\n\n" for n in range(20))
+    helper = "def cart(value):\n    return {'sum': value, 'discount': 0}\n\n\n"
+    meant = (
+        "def test_the_sum():\n    assert cart(3)['discount'] == 0\n    assert discount == 2\n\n\n"
+    )
+    source = Source.of("test_a.py", filler + helper + meant)
+    found = choose(source, "the discount is wrong")
+    assert found.regions[0].name == "test_the_sum"
+
+
+@pytest.mark.parametrize("line", ["\n", "}\n"])
+def test_where_there_is_nothing_to_choose_from_the_file_is_shown(line: str) -> None:
+    source = Source.of("a.py", line * 100)
+    found = choose(source, "write a hello world")
+    assert (found.regions, found.sure) == ((whole_file(source),), True)

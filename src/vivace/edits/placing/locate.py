@@ -3,7 +3,7 @@
 Everything the person gave is evidence: names of definitions, words that stand in code, strings or
 comments, pieces of code that are quoted, line numbers and names in a pasted error. Pieces of the
 file are ranked by it, as documents are by a query (BM25). Where one is far ahead, the edit is about
-that; where not, the model or the person is asked.
+that; where not, the person is asked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _MISSPELT = 0.6
 _AHEAD = 2.0
 _ENOUGH = 6.0
 _TESTS = 0.5
-"""What is in a test is rarely what is meant, where nobody speaks of tests."""
+"""What is in a test is rarely what is meant, where nobody speaks of tests and most of the file is
+none."""
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*")
 _SIDE_BY_SIDE = re.compile(r"\W*(?:\w{1,4}\W+)?")
@@ -83,13 +84,13 @@ def choose(
         return _surely(around(source, chosen) if asked(instruction) else chosen)
     if not len(whole):
         return _surely(whole)
-    ranked = tuple(_ranked(source, instruction, path))
+    named = _named(source, instruction)
+    ranked = tuple(_ranked(source, instruction, path, named))
     if places := _renamed_in(instruction, source, ranked):
         return Choice(regions=places, sure=True, ranked=ranked)
-    named = _fitting(_named(source, instruction), ranked)
-    if named:
-        return Choice(regions=named, sure=True, ranked=ranked)
-    if len(whole) <= _SMALL:
+    if fitting := _fitting(named, ranked):
+        return Choice(regions=fitting, sure=True, ranked=ranked)
+    if len(whole) <= _SMALL or not ranked:
         return Choice(regions=(whole,), sure=True, ranked=ranked)
     first = [each.score for each in ranked[:2]] + [0.0, 0.0]
     if first[0] >= _ENOUGH and first[0] >= _AHEAD * first[1]:
@@ -101,15 +102,14 @@ def _surely(region: Region) -> Choice:
     return Choice(regions=(region,), sure=True)
 
 
-def likeliest(
-    ranked: Sequence[Candidate], lines: int = _ROOM, most: int = _MOST
-) -> tuple[Region, ...]:
+def likeliest(ranked: Sequence[Candidate]) -> tuple[Region, ...]:
     """The best pieces that can be shown together."""
     chosen: list[Region] = []
     for each in ranked:
-        if (chosen and sum(map(len, chosen)) + len(each.region) > lines) or len(chosen) == most:
+        if len(chosen) == _MOST:
             break
-        if chosen and each.score < _WORTH * ranked[0].score:
+        full = _lines(chosen) + len(each.region) > _ROOM
+        if chosen and (full or each.score < _WORTH * ranked[0].score):
             break
         chosen.append(each.region)
     return tuple(chosen)
@@ -162,7 +162,9 @@ def rename_scope(source: Source, instruction: str, selection: Selection | None) 
     return within[0] if one else whole_file(source)
 
 
-def _ranked(source: Source, instruction: str, path: str) -> list[Candidate]:
+def _ranked(
+    source: Source, instruction: str, path: str, named: Sequence[Region]
+) -> list[Candidate]:
     known = pieces(source)
     texts = [source.part(each.start, each.end) for each in known]
     counts = [terms_of(text) for text in texts]
@@ -171,7 +173,9 @@ def _ranked(source: Source, instruction: str, path: str) -> list[Candidate]:
     spread = Counter(term for each in counts for term in each)
     mean = sum(map(len, texts)) / max(1, len(texts))
     frames = _frames(instruction, path)
-    quoted = list(_fragments(instruction))
+    quoted = [(each, sum(each in text for text in texts)) for each in _fragments(instruction)]
+    tests = sum(map(_is_test, known))
+    tests_meant = "test" in asked or 2 * tests >= len(known)
     found: list[Candidate] = []
     for each, text, count, name in zip(known, texts, counts, names, strict=True):
         long = 1 - _BY_LENGTH + _BY_LENGTH * len(text) / mean
@@ -181,19 +185,21 @@ def _ranked(source: Source, instruction: str, path: str) -> list[Candidate]:
             often = count[term]
             score += weight * rare * often * (_SATURATION + 1) / (often + _SATURATION * long)
             score += weight * rare * _IN_NAME * bool(name[term])
-        if "test" not in asked and _TEST.search(each.name):
+        if not tests_meant and _is_test(each):
             score *= _TESTS
         score += sum(_FRAME for row in frames if each.start <= row < each.end)
-        for fragment in quoted:
-            holding = sum(fragment in other for other in texts)
-            score += _QUOTED_CODE / holding if fragment in text else 0.0
+        score += sum(_QUOTED_CODE / held for code, held in quoted if code in text)
         found.append(Candidate(each, score))
-    for region in _named(source, instruction):
+    for region in named:
         found = [
             Candidate(each.region, each.score + _NAMED * _share(each.region, region))
             for each in found
         ]
     return sorted(found, key=lambda each: -each.score)
+
+
+def _is_test(piece: Region) -> bool:
+    return _TEST.search(piece.name) is not None
 
 
 def _share(piece: Region, named: Region) -> float:
