@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from vivace.edits.attempt import (
@@ -15,8 +17,10 @@ from vivace.edits.attempt import (
     retry,
 )
 from vivace.edits.context import Context
+from vivace.edits.placing.region import Region, regions
 from vivace.protocol.items import Message, text_of
 from vivace.syntax.hunk import Hunk, apply
+from vivace.syntax.source import Source
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen3-coder-30b-a3b"
 
@@ -205,6 +209,29 @@ def test_a_sketch_is_carried_out_by_the_fast_model() -> None:
         "        return json.load(file)\n```",
     )
     assert outcome.problems == ()
+
+
+MANY = "".join(f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(40))
+
+
+def sketched(sketch: str, places: Sequence[Region] | None = None) -> EditPlan:
+    task = Task("steps.py", MANY, "Make the change that is sketched.")
+    return plan_delegate(task, sketch, Context(), SMALL, places)
+
+
+def test_the_place_of_a_sketch_is_found_by_the_sketch() -> None:
+    asked = sketched("def step_31(value):\n    return value * 31\n")
+    assert asked.region.name == "step_31"
+    assert asked.choice is not None
+    assert asked.choice.sure
+
+
+def test_a_sketch_is_carried_out_where_it_is_said_to_be() -> None:
+    chosen = regions(Source.of("steps.py", MANY))[7]
+    asked = sketched("# multiply instead of adding\n", [chosen])
+    assert asked.shown.regions == (chosen,)
+    assert asked.prediction == "```python\ndef step_7(value):\n    return value + 7\n```"
+    assert "multiply instead" in text_of(asked.items[-1].content)
 
 
 def test_a_file_of_no_known_language_can_be_edited() -> None:

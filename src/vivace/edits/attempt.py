@@ -130,9 +130,21 @@ def plan(
     if places is None and (known := _known(task, source)) is not None:
         answer, shown = known
         return replace(_plan_region(task, shown, context, snapshot=False), known=answer)
+    return _plan_for(task, source, context, model, places, task.instruction)
+
+
+def _plan_for(
+    task: Task,
+    source: Source,
+    context: Context,
+    model: str,
+    places: Sequence[Region] | None,
+    clues: str,
+) -> EditPlan:
+    """``clues``: all that was said by which the places can be found."""
     choice = None
     if places is None:
-        choice = choose(source, task.instruction, task.selection, task.path)
+        choice = choose(source, clues, task.selection, task.path)
         # A large model finds the place by itself.
         large = ability_of(model) == "search_replace" and not choice.sure
         places = (whole_file(source),) if large else choice.regions
@@ -172,9 +184,18 @@ def _with_neighbours(choice: Choice, shown: Sequence[Region]) -> tuple[Region, .
     return (*before, *shown, *behind)
 
 
-def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> EditPlan:
-    """What to ask a fast model, so that it carries out what a deep one has sketched."""
-    made = plan(task, context, model)
+def plan_delegate(
+    task: Task,
+    sketch: str,
+    context: Context,
+    model: str,
+    places: Sequence[Region] | None = None,
+) -> EditPlan:
+    """What to ask a fast model, so that it carries out what a deep one has sketched, about these
+    places or those that the sketch shows."""
+    source = Source.of(task.path, task.text)
+    clues = f"{task.instruction}\n{sketch}"
+    made = _plan_for(task, source, context, model, places, clues)
     fence = fence_for(sketch)
     ended = "" if sketch.endswith("\n") else "\n"
     carry_out = (
@@ -183,7 +204,7 @@ def plan_delegate(task: Task, sketch: str, context: Context, model: str) -> Edit
     )
     last = made.items[-1]
     asked = Message(role=last.role, content=f"{last.content}\n\n{carry_out}")
-    return replace(made, items=(*made.items[:-1], asked), known=None)
+    return replace(made, items=(*made.items[:-1], asked))
 
 
 def retry(made: EditPlan, outcome: Outcome) -> EditPlan:
