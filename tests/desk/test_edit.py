@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.server import MODEL, RunningGateway
+from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.connection import open_connection
 from vivace.conversation.deltas import Delta
 from vivace.desk.applying import Accepted
@@ -29,6 +29,7 @@ OLD = "def add(a, b):\n    return a\n\n\ndef sub(a, b):\n    return a\n"
 NEW = OLD.replace("    return a\n", "    return a + b\n", 1).replace(
     "b):\n    return a\n", "b):\n    return a - b\n"
 )
+LONG = "".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(40))
 
 
 class Somebody(Unattended):
@@ -70,14 +71,19 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(
-    gateway: RunningGateway, file: Path, person: Somebody, answer: str, **settings: object
+    gateway: RunningGateway,
+    file: Path,
+    person: Somebody,
+    answer: str,
+    sketch: str | None = None,
+    **settings: object,
 ) -> Result:
     gateway.engine.play([Reply(then=(Say(f"```python\n{answer}```"),))])
 
     async def edit() -> Result:
         workspace = Workspace(file.parent)
         async with open_connection(gateway.url, None) as connection:
-            asker = Asker(connection, person, workspace, MODEL, patient=False)
+            asker = Asker(connection, person, workspace, MODEL, sketch=sketch, patient=False)
             journal = Journal(workspace, file.parent.parent / "state")
             editing = Editing(asker, journal, Settings(**settings))  # type: ignore[arg-type]
             return await editing.run([open_target(workspace, str(file))], "use b in all functions")
@@ -145,29 +151,85 @@ def test_what_is_suspicious_is_offered_with_the_doubt_to_who_looks_at_each_hunk(
 def test_where_the_place_is_not_clear_nothing_is_guessed(
     gateway: RunningGateway, file: Path
 ) -> None:
-    file.write_text("".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(40)))
-    before = file.read_text()
+    file.write_text(LONG)
     person = Somebody()
     result = run(gateway, file, person, "def f1(x):\n    return 2\n")
     assert (result.status, result.applied) == ("refused", False)
-    assert file.read_text() == before
+    assert file.read_text() == LONG
     (refused,) = [event for event in person.told if isinstance(event, Refused)]
     assert "not clear which part" in refused.why
     assert "Asked" not in person.kinds()
 
 
+class Chooser(Somebody):
+    """Means one of the places that they are asked about, by its number; none: stops."""
+
+    def __init__(self, number: int | None) -> None:
+        super().__init__()
+        self._number = number
+
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region] | None:
+        return [] if self._number is None else [places[self._number]]
+
+
 def test_the_place_that_somebody_chooses_is_edited(gateway: RunningGateway, file: Path) -> None:
-    file.write_text("".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(40)))
-
-    class Chooser(Somebody):
-        async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
-            return places[1:2]
-
-    person = Chooser()
+    file.write_text(LONG)
+    person = Chooser(1)
     result = run(gateway, file, person, "def f1(x):\n    return x + b\n")
     asked = [event.plan.region.name for event in person.told if isinstance(event, Asked)]
     assert asked[0] == "f1"
     assert "unbound" in [each.code for each in result.edits[0].outcome.problems]
+
+
+def test_a_sketch_says_which_place_is_meant(gateway: RunningGateway, file: Path) -> None:
+    file.write_text(LONG)
+    sketch = "def f31(x):\n    return -x\n"
+    result = run(gateway, file, Somebody(), sketch, sketch)
+    assert result.applied
+    assert file.read_text() == LONG.replace("def f31(x):\n    return x\n", sketch)
+
+
+def test_a_sketch_is_carried_out_where_somebody_wants_it(
+    gateway: RunningGateway, file: Path
+) -> None:
+    file.write_text(LONG)
+    person = Chooser(1)
+    run(gateway, file, person, "def f1(x):\n    return -x\n", "# the opposite\n")
+    asked = [event.plan.region.name for event in person.told if isinstance(event, Asked)]
+    assert asked == ["f1"]
+
+
+@pytest.mark.parametrize(
+    ("person", "deep", "asked"),
+    [
+        (Somebody(), "big-70b", ["big-70b"]),
+        (Somebody(), "small-1b", []),  # is as unsure as the first
+        (Chooser(None), "big-70b", []),
+        (Chooser(0), "big-70b", [MODEL]),
+    ],
+)
+def test_where_nobody_knows_the_place_a_large_model_looks_for_it(
+    file: Path, person: Somebody, deep: str, asked: list[str]
+) -> None:
+    file.write_text(LONG)
+    blocks = "sums.py\n<<<<<<< SEARCH\ndef f7(x):\n=======\ndef f7(x, b):\n>>>>>>> REPLACE\n"
+    engines = [
+        {"name": model, "kind": "scripted", "model": model, "rate": 2000} for model in (MODEL, deep)
+    ]
+
+    async def edit() -> Result:
+        workspace = Workspace(file.parent)
+        async with open_connection(gateway.url, None) as connection:
+            asker = Asker(connection, person, workspace, MODEL, deep=deep, patient=False)
+            editing = Editing(asker, Journal(workspace, file.parent.parent / "state"), Settings())
+            return await editing.run([open_target(workspace, str(file))], "use b in all functions")
+
+    with RunningGateway(config=configuration(engines=engines)) as gateway:
+        for engine in gateway.gateway.catalogue.engines:
+            engine.play([Reply(then=(Say(blocks),))])  # type: ignore[attr-defined]
+        result = asyncio.run(edit())
+    assert [event.model for event in person.told if isinstance(event, Asked)] == asked
+    assert ("def f7(x, b):" in file.read_text()) is result.applied is (asked == ["big-70b"])
 
 
 def test_nothing_is_touched_where_nothing_is_to_be_applied(

@@ -114,16 +114,24 @@ class Asker:
         self._around = Surroundings(self.index, str(target.path))
         elsewhere = self._elsewhere(target, instruction)
         task = Task(str(target.path), target.text, instruction, target.selection, elsewhere)
+        made = await self._make(target, task)
+        return made and replace(made, seconds=time.perf_counter() - began)
+
+    async def _make(self, target: Target, task: Task) -> Made | None:
         asked = self._plan(target, task, self.model)
         if _unsure(asked) and not self.guesses:
             places = await self.person.chooses(_places(asked))
+            if places is None and self.deep is not None:
+                deep = self._plan(target, task, self.deep)
+                if not _unsure(deep):
+                    return await self._try(target, deep, self.deep)
             if not places:
                 return _undecided(target, asked, self.model)
             asked = self._plan(target, task, self.model, places)
         made = await self._try(target, asked, self.model)
         if made is not None and self.patient and _mendable(made.outcome):
             made = await self._try_others(made)
-        return made and replace(made, seconds=time.perf_counter() - began)
+        return made
 
     def _elsewhere(self, target: Target, instruction: str) -> frozenset[str] | None:
         """Which of the names that a rename is about other files have."""
@@ -170,7 +178,7 @@ class Asker:
     ) -> EditPlan:
         context = self._told(target)
         if self.sketch is not None:
-            return plan_delegate(task, self.sketch, context, model)
+            return plan_delegate(task, self.sketch, context, model, places)
         return plan(task, context, model, places)
 
     def _told(self, target: Target) -> Context:

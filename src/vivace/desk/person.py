@@ -25,8 +25,9 @@ class Person(Protocol):
         """Whether they look at each hunk, beside what makes it suspicious; where they do not, a
         suspicion is a reason to refuse."""
 
-    async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
-        """Which of these places of the file is meant, where that is not clear; none: stop here."""
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region] | None:
+        """Which of these places of the file is meant, where that is not clear; none: stop here.
+        None where nobody is there to say it."""
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         """Whether what was refused is wanted all the same."""
@@ -55,8 +56,8 @@ class Unattended:
     def reviews(self) -> bool:
         return False
 
-    async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
-        return ()
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region] | None:
+        return None
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         return False

@@ -127,8 +127,8 @@ class AtTerminal(_Told):
     def reviews(self) -> bool:
         return not self._yes
 
-    async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
-        return () if self._yes else await choose_places(places, ask_answer)
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region] | None:
+        return None if self._yes else await choose_places(places, ask_answer)
 
     async def overrules(self, *, can_be_applied: bool) -> bool:
         return can_be_applied and await agreed(ask_answer, "Apply it all the same?")
