@@ -82,14 +82,29 @@ def _lines(node: Node, language: Language) -> tuple[int, int]:
     end = node.end_point.row + 1
     while node.parent is not None and node.parent.type in language.wrappers:
         node = node.parent
-    first = node
-    while (before := first.prev_named_sibling) is not None:
-        own_line = (
-            before.prev_named_sibling is None
-            or before.prev_named_sibling.end_point.row < before.start_point.row
-        )
-        ends = before.end_point.row + (before.end_point.column > 0)
-        if before.type not in language.leading or ends != first.start_point.row or not own_line:
+    return _first_row(node, language), max(end, node.end_point.row + 1)
+
+
+def _first_row(node: Node, language: Language) -> int:
+    """Where what leads it begins: what stands right above it, on lines of its own."""
+    first, at = node.start_point.row, node
+    while (before := _before(at)) is not None and before.type in language.leading:
+        if _end_row(before) < at.start_point.row:
             break
-        first = before
-    return first.start_point.row, max(end, node.end_point.row + 1)
+        at = before
+        if at.prev_sibling is None or _end_row(at.prev_sibling) <= at.start_point.row:
+            first = at.start_point.row
+    return first
+
+
+def _before(node: Node) -> Node | None:
+    """Python has the comments above the first statement of a block before the block."""
+    before = node.prev_named_sibling
+    if before is None and node.parent is not None and node.parent.type == "block":
+        return node.parent.prev_named_sibling
+    return before
+
+
+def _end_row(node: Node) -> int:
+    """The line after its last one. Doc comments of Rust end at the beginning of that."""
+    return node.end_point.row + (node.end_point.column > 0)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec.structs import replace
-
-from vivace.edits.placing.region import Kind, Region, regions
+from vivace.edits.placing.region import Region, regions
 from vivace.syntax.source import Source
 
 __all__ = ["LONGEST", "pieces"]
 
 LONGEST = 80
 """Lines that a small model still copies without a slip."""
-_COMMENTS = ("#", "//", "/*", "*", "--")
 _SMALL = 30
 """A class of so many lines is one piece."""
 
@@ -26,45 +23,33 @@ _SMALL = 30
 def pieces(source: Source) -> list[Region]:
     """All pieces in the order of the file."""
     if source.language is None:
-        return list(_by_gaps(source, 0, len(source.lines), "selection", ""))
-    return list(_within(source, regions(source), 0, len(source.lines), "selection", ""))
+        return list(_by_gaps(source, 0, len(source.lines), ""))
+    return list(_within(source, regions(source), 0, len(source.lines), ""))
 
 
 def _within(
-    source: Source, known: Sequence[Region], start: int, end: int, kind: Kind, name: str
+    source: Source, known: Sequence[Region], start: int, end: int, name: str
 ) -> Iterator[Region]:
     """The outermost definitions between these lines, and what stands between them."""
     at = start
     for each in known:
         if each.start < at or each.end > end:
             continue  # inside the last one, or on one line with another
-        lead = _lead(source, at, each.start)
-        yield from _between(source, at, lead, name)
-        yield from _definition(source, known, each, lead)
+        yield from _between(source, at, each.start, name)
+        yield from _definition(source, known, each)
         at = each.end
     yield from _between(source, at, end, name)
 
 
-def _lead(source: Source, start: int, end: int) -> int:
-    """Where the comments begin that stand right above a definition."""
-    first = end
-    while first > start and source.lines[first - 1].lstrip().startswith(_COMMENTS):
-        first -= 1
-    return first
-
-
-def _definition(
-    source: Source, known: Sequence[Region], own: Region, lead: int
-) -> Iterator[Region]:
-    inner = [other for other in known if own.contains(other) and other != own]
-    each = replace(own, start=lead)
+def _definition(source: Source, known: Sequence[Region], each: Region) -> Iterator[Region]:
+    inner = [other for other in known if each.contains(other) and other != each]
     short = len(each) <= (LONGEST if each.kind == "function" else _SMALL)
     if short or (each.kind == "class" and not inner and len(each) <= LONGEST):
         yield each
     elif inner:
-        yield from _within(source, inner, each.start, each.end, each.kind, each.name)
+        yield from _within(source, inner, each.start, each.end, each.name)
     else:
-        yield from _by_gaps(source, each.start, each.end, each.kind, each.name)
+        yield from _by_gaps(source, each.start, each.end, each.name)
 
 
 def _between(source: Source, start: int, end: int, name: str) -> Iterator[Region]:
@@ -75,15 +60,15 @@ def _between(source: Source, start: int, end: int, name: str) -> Iterator[Region
     while end > start and not lines[end - 1].strip():
         end -= 1
     if any(any(map(str.isalnum, line)) for line in lines[start:end]):
-        yield from _by_gaps(source, start, end, "selection", name)
+        yield from _by_gaps(source, start, end, name)
 
 
-def _by_gaps(source: Source, start: int, end: int, kind: Kind, name: str) -> Iterator[Region]:
+def _by_gaps(source: Source, start: int, end: int, name: str) -> Iterator[Region]:
     """Lines in parts of a good length, divided where the indentation is least; an empty line is the
     best place."""
     if end - start <= LONGEST:
         if start < end:
-            yield Region(start, end, kind if kind == "function" else "selection", name)
+            yield Region(start, end, name=name)
         return
     middle = (start + end) // 2
     reach = (end - start) // 4
@@ -91,8 +76,8 @@ def _by_gaps(source: Source, start: int, end: int, kind: Kind, name: str) -> Ite
         range(middle - reach, middle + reach + 1),
         key=lambda row: (_depth(source.lines, row), abs(row - middle)),
     )
-    yield from _by_gaps(source, start, at, "selection", name)
-    yield from _by_gaps(source, at, end, "selection", name)
+    yield from _by_gaps(source, start, at, name)
+    yield from _by_gaps(source, at, end, name)
 
 
 def _depth(lines: Sequence[str], row: int) -> float:
