@@ -104,6 +104,54 @@ def test_of_two_that_are_named_the_one_not_answered_stays() -> None:
     assert found == indented([*changed, "", "def pop(self):", "    return self.xs.pop()"])
 
 
+def in_stack(*methods: list[str]) -> list[str]:
+    return ["class Stack:", *(f"    {line}" for method in methods for line in method)]
+
+
+def test_of_two_methods_that_are_named_the_one_not_answered_stays_in_its_class() -> None:
+    changed = ["def push(self, x):", "    self.xs.insert(0, x)"]
+    found = fit(in_stack(changed), "Stack", said=("push", "pop"))
+    assert found == "\n".join(
+        [*in_stack(changed), "", "    def pop(self):", "        return self.xs.pop()", ""]
+    )
+
+
+def test_a_method_that_is_named_may_be_left_out_where_nothing_else_changed() -> None:
+    found = fit(in_stack(PUSH), "Stack", said=("pop",))
+    assert found == "\n".join([*in_stack(PUSH), ""])
+    assert fit(["class Stack:", "    pass"], "Stack", said=("pop", "push")) == (
+        "class Stack:\n    pass\n"
+    )
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+def test_a_method_with_another_name_that_was_asked_for_takes_the_place_of_the_old(
+    left_out: bool,
+) -> None:
+    take = ["def take(self):", "    return self.xs.pop()"]
+    answer = in_stack(take) if left_out else in_stack([*PUSH, ""], take)
+    found = fit(answer, "Stack", said=("pop", "take"))
+    assert found.replace("\n\n", "\n    \n") == "\n".join([*in_stack([*PUSH, ""], take), ""])
+
+
+def test_what_a_method_defines_goes_with_the_method() -> None:
+    text = (
+        "class A:\n    def f(self):\n        def g():\n            return 1\n\n"
+        "        return g()\n\n    def h(self):\n        return 2\n"
+    )
+    answer = [
+        "class A:",
+        "    def f(self):",
+        "        def g():",
+        "            one = 1",
+        "            return one",
+        "",
+        "        return g() + 1",
+    ]
+    found = fitted(answer, shown(text, "a.py", "A"), ())
+    assert found == "\n".join([*answer, "", "    def h(self):", "        return 2", ""])
+
+
 def test_a_new_definition_stands_behind_the_one_it_came_after() -> None:
     peek = ["def peek(self):", "    return self.xs[-1]"]
     wrapped = ["class Stack:", *("    " + line if line else "" for line in [*POP, "", *peek])]

@@ -9,7 +9,8 @@ is refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 from vivace.edits.placing.excerpt import Excerpt
@@ -94,10 +95,9 @@ class _Fit:
     def complete(self) -> bool:
         """Whether the answer is the text that was shown, as it is to be: every definition in its
         order, nothing around them that was not there, nothing of the rest of the file."""
-        there = [each for each, _ in self.pairs]
-        missing = [each for each in self._wanted if each not in there]
-        if missing and not self._removed(missing):
+        if self._missing and not self._removed:
             return False
+        there = [each for each, _ in self.pairs]
         matches = [match for _, match in self.pairs]
         if any(a.start >= b.start for a, b in pairwise(matches)):
             return False
@@ -106,38 +106,65 @@ class _Fit:
             return False
         own = {each.name for each in self._shown.definitions} | {_last(each.name) for each in there}
         others = {each.name for each in regions(self._shown.source)} - own
-        if any(each.name in others for each in outer):
-            return False
-        return not any(self._left_out(each, match) for each, match in self.pairs)
+        return not any(each.name in others for each in outer)
 
-    def _removed(self, missing: Sequence[Region]) -> bool:
-        """Whether they were left out on purpose: they are named, and nothing else was done."""
-        old = lines_of(self._shown.text)
-        return all(_last(each.name) in self._said for each in missing) and all(
-            [line.strip() for line in old[each.start : each.end]]
-            == [line.strip() for line in self._given.lines[match.start : match.end]]
+    @cached_property
+    def _missing(self) -> list[Region]:
+        """What was shown and is not in the answer, members of a class that is there too."""
+        there = [each for each, _ in self.pairs]
+        gone = [each for each in self._wanted if each not in there]
+        return gone + [each for pair in self.pairs for each in self._left_out(*pair)]
+
+    @cached_property
+    def _removed(self) -> bool:
+        """Whether what is missing was left out on purpose: it is named, and nothing else was
+        done."""
+        gone = {row for each in self._missing for row in range(*each.span)}
+        old, new = lines_of(self._shown.text), self._given.lines
+        return all(_last(each.name) in self._said for each in self._missing) and all(
+            _code(old[row] for row in range(*each.span) if row not in gone)
+            == _code(new[match.start : match.end])
             for each, match in self.pairs
         )
 
-    def _left_out(self, wanted: Region, match: Region) -> bool:
-        """Whether the members of a class that were not to change are missing."""
-        if wanted.kind != "class":
-            return False
-        there = {_last(each.name) for each in self._answered if match.contains(each)} | {
-            *self._said
-        }
-        return any(_last(each.name) not in there for each in self._members(wanted))
+    def _left_out(self, wanted: Region, match: Region) -> list[Region]:
+        """The members of a class that are missing."""
+        return [each for each, new in self._inside(wanted, match) if not new]
+
+    def _inside(self, wanted: Region, match: Region) -> list[tuple[Region, list[Region]]]:
+        """The members of a class with what the answer has of each: all of its name, as overloads
+        are, or what it is under another."""
+        answered = [each for each in self._answered if match.contains(each) and each != match]
+        found = [
+            (each, [other for other in answered if _last(other.name) == _last(each.name)])
+            for each in self._members(wanted)
+        ]
+        known = {_last(each.name) for each, _ in found}
+        for other in answered:
+            if _last(other.name) in known:
+                continue
+            was = [(each, new) for each, new in found if not new and self._was(each, other)]
+            was = [(each, new) for each, new in was if _last(each.name) in self._said] or was
+            if len(was) == 1:
+                was[0][1].append(other)
+        return found
 
     def _members(self, wanted: Region) -> list[Region]:
-        known = self._shown.definitions
-        return [each for each in known if wanted.contains(each) and each != wanted]
+        """What is defined in a class, but not in its methods."""
+        if wanted.kind != "class":
+            return []
+        inside = [
+            each for each in self._shown.definitions if wanted.contains(each) and each != wanted
+        ]
+        methods = _outermost([each for each in inside if each.kind == "function"])
+        return [each for each in inside if each.kind == "class" or each in methods]
 
     def replaced(self) -> str:
         """What was shown, with each definition that the answer has in the place of its namesake."""
         lines = lines_of(self._shown.text)
         parts: list[tuple[int, int, list[str]]] = []
         for each, match in self.pairs:
-            if self._left_out(each, match):
+            if self._left_out(each, match) and not self._removed:
                 parts += self._by_members(each, match)
             else:
                 parts.append((each.start, each.end, self._moved(match, each)))
@@ -148,11 +175,9 @@ class _Fit:
         return "".join(lines)
 
     def _by_members(self, wanted: Region, match: Region) -> Iterator[tuple[int, int, list[str]]]:
-        inside = [each for each in self._answered if match.contains(each) and each != match]
-        for each in self._members(wanted):
-            same = [other for other in inside if _last(other.name) == _last(each.name)]
-            if each.kind == "function" and len(same) == 1:
-                yield each.start, each.end, self._moved(same[0], each)
+        for each, new in self._inside(wanted, match):
+            if each.kind == "function" and len(new) == 1:
+                yield each.start, each.end, self._moved(new[0], each)
 
     def _new_behind(self, match: Region) -> Iterator[Region]:
         """Definitions beside this one in the answer that the file does not have, up to the next
@@ -186,6 +211,11 @@ def _outermost(known: Sequence[Region]) -> list[Region]:
         if not found or not found[-1].contains(each):
             found.append(each)
     return found
+
+
+def _code(lines: Iterable[str]) -> list[str]:
+    """Without space, and without what stands for nothing."""
+    return [line for each in lines if (line := each.strip()) not in ("", "pass")]
 
 
 def _last(name: str) -> str:
