@@ -25,10 +25,9 @@ _ALIKE = 0.5
 
 
 class _Delta(Struct, frozen=True):
-    """What tokens a hunk takes out and puts in."""
+    """What tokens a hunk takes out, and which words it takes out and puts in."""
 
     gone: frozenset[str]
-    come: frozenset[str]
     gone_terms: frozenset[str]
     come_terms: frozenset[str]
 
@@ -109,7 +108,7 @@ def _delta(hunk: Hunk) -> _Delta:
     for a, b, c, d in changes(old, new):
         gone.update(old[a:b])
         come.update(new[c:d])
-    return _Delta(frozenset(gone), frozenset(come), _terms(gone), _terms(come))
+    return _Delta(frozenset(gone), _terms(gone), _terms(come))
 
 
 def _terms(tokens: Collection[str]) -> frozenset[str]:

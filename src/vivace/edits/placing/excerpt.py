@@ -79,7 +79,7 @@ class Excerpt:
         empty = [at for at, line in enumerate(new) if not line.strip()]
         if gap in (0, len(rows) - 1) and rows.count(_GAP) == 1:
             # The empty line was rewritten with its neighbours; it is none of the file's.
-            return self._beside_gap(hunk, rows, gap)
+            return self._beside_gap(hunk, gap)
         if rows.count(_GAP) > 1 or len(empty) != 1:
             raise EditError("The answer runs pieces together that stand apart in the file.")
         cut = empty[0]
@@ -87,7 +87,7 @@ class Excerpt:
         after = Hunk(hunk.start + gap + 1, hunk.old[gap + 1 :], tuple(new[cut + 1 :]))
         return [*self._moved(before), *self._moved(after)]
 
-    def _beside_gap(self, hunk: Hunk, rows: Sequence[int], gap: int) -> list[Hunk]:
+    def _beside_gap(self, hunk: Hunk, gap: int) -> list[Hunk]:
         new = list(hunk.new)
         if gap == 0:
             while new and not new[0].strip():

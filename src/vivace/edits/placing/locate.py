@@ -174,8 +174,7 @@ def _ranked(
     mean = sum(map(len, texts)) / max(1, len(texts))
     frames = _frames(instruction, path)
     quoted = [(each, sum(each in text for text in texts)) for each in _fragments(instruction)]
-    tests = sum(map(_is_test, known))
-    tests_meant = "test" in asked or 2 * tests >= len(known)
+    tests_meant = "test" in asked or 2 * sum(map(_is_test, known)) >= len(known)
     found: list[Candidate] = []
     for each, text, count, name in zip(known, texts, counts, names, strict=True):
         long = 1 - _BY_LENGTH + _BY_LENGTH * len(text) / mean
