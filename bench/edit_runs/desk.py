@@ -12,7 +12,6 @@ from bench.edit_runs.places import MOST_LINES, definitions_around
 from bench.edit_runs.results import Done
 from bench.edit_runs.tasks import Task
 from bench.edit_sets.syntax import Span
-from vivace.client.connection import ClientError
 from vivace.desk.asking import LENIENCY
 from vivace.desk.edit import Editing, Result, Settings
 from vivace.desk.events import (
@@ -30,6 +29,7 @@ from vivace.desk.events import (
 from vivace.desk.opening import Models, open_desk
 from vivace.desk.person import Unattended
 from vivace.desk.targets import open_target
+from vivace.desk.too_long import TooLong
 from vivace.edits.attempt import EditPlan
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.paths import Workspace
@@ -90,9 +90,7 @@ def at_desk(task: Task, way: Way, url: str, model: str) -> Done:
         result, why = Result(), ""
         try:
             result = asyncio.run(_edited(task, way, root, person, f"{url}/v1", model))
-        except (ClientError, WorkspaceError) as error:
-            if isinstance(error, ClientError) and error.code != "context_length_exceeded":
-                raise  # the server is at fault, and nothing is learnt of the task
+        except (TooLong, WorkspaceError) as error:  # of any other nothing is learnt of the task
             why = str(error)
         text = (root / task.path).read_bytes().decode()
     return _done(text, person, result, way, why)
@@ -119,11 +117,6 @@ def target_of(task: Task, *, told_place: bool = False) -> str:
     return f"{task.path}:{task.cursor[0]}" if task.cursor is not None else task.path
 
 
-def _regions(plans: list[EditPlan]) -> tuple[Span, ...]:
-    """Of the first plan; the desk may also stop because it finds no place."""
-    return regions_shown(plans[0]) if plans else ()
-
-
 def regions_shown(plan: EditPlan) -> tuple[Span, ...]:
     """The parts of the file that the model is shown to be changed."""
     return tuple(Span(each.start, each.end) for each in plan.shown.regions)
@@ -135,6 +128,9 @@ def _done(text: str, person: Recorder, result: Result, way: Way, never_asked: st
     speeds = [speed for speed in ended if speed is not None]
     # Of several attempts at once, only the one that won tells how many it wrote.
     written = sum(each.tokens for each in speeds)
+    # Where the place is not clear no model is asked, and the plan has the places in question.
+    planned = [] if never_asked else [*plans, *(made.plan for made in result.edits)]
+    first = planned[0] if planned else None
     refused = [made.outcome.text for made in result.edits if not result.applied]
     nobody_passed = any(isinstance(event, NoAttemptPassed) for event in person.told)
     return Done(
@@ -147,9 +143,9 @@ def _done(text: str, person: Recorder, result: Result, way: Way, never_asked: st
         why=never_asked or _why(person) or result.status,
         codes=("cannot be asked",) if never_asked else _codes(result, nobody_passed=nobody_passed),
         refused=refused[0] if refused else None,
-        regions=None if nobody_passed or never_asked else _regions(plans),
+        regions=None if first is None else regions_shown(first),
         # What is known without a model is shown to none.
-        most_lines=MOST_LINES if not plans or plans[0].known is None else len(text),
+        most_lines=MOST_LINES if first is None or first.known is None else len(text),
     )
 
 

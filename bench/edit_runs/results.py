@@ -23,8 +23,9 @@ OUTCOMES: tuple[Outcome, ...] = ("right", "wrong", "damaged", "stopped")
 
 Cause = Literal["place", "check", "model", "no stop"]
 CAUSES: tuple[Cause, ...] = ("place", "check", "model", "no stop")
-"""Why an answer is not right: the lines that were shown were not those; a check refused it; the
-model did not do it; or it was edited though nobody could know what is meant."""
+"""Why an answer is not right: the lines that were shown were not those, or it was not clear which
+are meant; a check refused it; the model did not do it; or it was edited though nobody could know
+what is meant."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _cause(
         return None
     if task.expect == "stop":
         return "no stop"
-    if region is False:
+    if region is False or "unsure" in codes:
         return "place"
     return "check" if outcome == "stopped" and set(codes) - {"unchanged"} else "model"
 

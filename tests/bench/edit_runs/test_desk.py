@@ -11,7 +11,7 @@ from bench.edit_runs.desk import WAYS, at_desk, target_of
 from bench.edit_runs.results import Result, result_of
 from bench.edit_runs.tasks import Task
 
-from tests.support.server import MODEL, RunningGateway
+from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.connection import ClientError
 from vivace.engines.scripted import Reply, Say
 
@@ -122,6 +122,25 @@ def test_lines_that_are_not_there_are_stopped_with_the_reason(
     assert result.codes == ("cannot be asked",)
     assert "is no part of the file" in result.why
     assert result.requests == 0
+
+
+def test_where_the_place_is_not_clear_what_it_could_be_is_judged(
+    gateway: RunningGateway, negative: Task
+) -> None:
+    task = replace(negative, selection=None, instruction="make it better")
+    result = run(gateway, task, "")
+    assert (result.outcome, result.cause, result.codes) == ("stopped", "place", ("unsure",))
+    assert result.requests == 0
+    assert result.regions
+    assert result.region_right
+
+
+def test_what_is_too_long_for_the_model_is_stopped_with_the_reason(negative: Task) -> None:
+    with RunningGateway(config=configuration(engine={"context": 200})) as small:
+        result = run(small, replace(negative, selection=(1, 60)), "")
+    assert (result.outcome, result.cause) == ("stopped", "check")
+    assert result.codes == ("cannot be asked",)
+    assert "more than the model takes" in result.why
 
 
 def test_a_server_that_is_gone_is_no_result(negative: Task) -> None:
