@@ -35,6 +35,7 @@ IMPORT, ADD, TOTAL, LOAD = (0, 1), (4, 7), (8, 10), (12, 14)
         ([(5, 7), (13, 14)], 'File "a/shop.py", line 14, in load', LOAD),
         ([(5, 7), (13, 14)], "a/shop.py:14:5: wrong", LOAD),
         ([(5, 7), (13, 14)], "other_shop.py:14: wrong", ADD),
+        ([(5, 7), (13, 14)], "wrong in line 14 of something", ADD),
         ([(5, 7), (13, 14)], "a/shop.py:10: not edited", ADD),
         ([(0, 1)], "ImportError", IMPORT),
         ([], "", None),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 from vivace.desk.checking import Checked
+from vivace.edits.placing.named_lines import lines_named
 from vivace.edits.placing.region import Selection
 from vivace.syntax.source import Source
 
@@ -38,15 +38,8 @@ def lines_to_repair(
         around = [each for each in functions if each[0] <= first and end <= each[1]]
         smallest = min(around, key=lambda each: each[1] - each[0], default=(first, end))
         new[smallest] += end - first
-    for line in reversed(_lines_named(path, said)):
+    for line in reversed(lines_named(path, said)):
         for part in new:
             if part[0] <= line < part[1]:
                 return part
     return max(new, key=lambda part: (part in functions, new[part]), default=None)
-
-
-def _lines_named(path: str, said: str) -> list[int]:
-    """The lines of a file, from 0, as compilers and tracebacks name them."""
-    name = re.escape(path.rpartition("/")[2])
-    place = rf'(?<![\w.-]){name}"?(?::|\(|, line )(\d{{1,9}})'
-    return [int(each) - 1 for each in re.findall(place, said)]

@@ -108,6 +108,10 @@ def test_line_numbers_of_other_files_say_nothing() -> None:
     assert chosen('  File "other.py", line 17, in f\nfix the hue')[0] == "hsv_to_rgb"
 
 
+def test_a_number_that_no_line_has_says_nothing() -> None:
+    assert chosen(f"fix the hue, line {'9' * 5000}")[0] == "hsv_to_rgb"
+
+
 def test_a_small_file_is_shown_whole_when_nothing_is_named() -> None:
     small = Source.of("a.py", CODE)
     assert choose(small, "make it better").regions == (whole_file(small),)

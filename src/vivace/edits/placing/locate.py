@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from vivace.edits.placing.named_lines import lines_named
 from vivace.edits.placing.pieces import LONGEST, pieces
 from vivace.edits.placing.region import Region, Selection, around, regions, selected, whole_file
 from vivace.edits.placing.words import nearest, short_for, signs_in, telling, terms_of, words_in
@@ -53,10 +54,6 @@ _SIDE_BY_SIDE = re.compile(r"\W*(?:\w{1,4}\W+)?")
 _TEST = re.compile(r"(?:^|[._])tests?(?:$|[._])")
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'|“([^”\n]+)”|«([^»\n]+)»")
 _CODE_LIKE = re.compile(r"\w[_$.:]+\w|[a-z][A-Z]|^_+\w|[A-Z]{2,}[a-z]|\w\d")
-_LINE = re.compile(
-    r"(?P<file>[\w./\\-]+\.\w+)\"?(?:,\s*line\s+|:|\(|, )(?P<line>\d+)|\blines?\s+(?P<said>\d+)",
-    re.IGNORECASE,
-)
 
 
 class Candidate(Struct, frozen=True):
@@ -172,7 +169,7 @@ def _ranked(
     asked = _asked(instruction, {term for each in counts for term in each})
     spread = Counter(term for each in counts for term in each)
     mean = sum(map(len, texts)) / max(1, len(texts))
-    frames = _frames(instruction, path)
+    frames = lines_named(path, instruction, bare=True)
     quoted = [(each, sum(each in text for text in texts)) for each in _fragments(instruction)]
     tests_meant = "test" in asked or 2 * sum(map(_is_test, known)) >= len(known)
     found: list[Candidate] = []
@@ -226,18 +223,6 @@ def _fragments(instruction: str) -> Iterator[str]:
             yield text
     lines = instruction.strip().splitlines()
     yield from (line.strip() for line in lines[1:] if len(line.strip()) > 8)
-
-
-def _frames(instruction: str, path: str) -> list[int]:
-    """Lines, from 0, that the instruction or an error in it names in this file."""
-    own = path.replace("\\", "/").rpartition("/")[2]
-    rows: list[int] = []
-    for found in _LINE.finditer(instruction):
-        if found["said"] is not None:
-            rows.append(int(found["said"]) - 1)
-        elif found["file"].replace("\\", "/").rpartition("/")[2] == own:
-            rows.append(int(found["line"]) - 1)
-    return rows
 
 
 class _Named(Struct, frozen=True):
