@@ -112,6 +112,14 @@ def test_an_import_from_the_project_is_not_foreign() -> None:
     assert codes_in("a.py", before, after) == {"foreign"}
 
 
+@pytest.mark.parametrize("module", ["fs", "fs/promises", "perf_hooks", "node:test"])
+def test_what_comes_with_the_language_is_not_foreign(module: str) -> None:
+    before = "export function f(a) {\n  return a;\n}\n"
+    after = f'import {{ x }} from "{module}";\n\n' + before.replace("return a", "return x(a)")
+    assert codes_in("a.js", before, after) == set()
+    assert codes_in("a.js", before, after.replace(module, "left-pad")) == {"foreign"}
+
+
 def test_what_nothing_defines_is_told_in_other_languages_too() -> None:
     before = "package a\n\nfunc f() int {\n\treturn 1\n}\n"
     after = before.replace("return 1", "return compute(1)")

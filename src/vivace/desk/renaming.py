@@ -12,6 +12,7 @@ from vivace.desk.person import Person
 from vivace.desk.targets import Target
 from vivace.edits.attempt import EditPlan, Outcome, Task
 from vivace.edits.diff import between
+from vivace.edits.importing.project import FAMILIES
 from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.placing.locate import rename_scope
 from vivace.edits.placing.region import whole_file
@@ -19,7 +20,7 @@ from vivace.edits.renaming.renames import Doubt, judged, names_to_look_for
 from vivace.edits.renaming.review import Pointed, against, pointed_at, position_of, unexplained
 from vivace.errors import EditError
 from vivace.syntax.finding import Finding
-from vivace.syntax.languages import language_of
+from vivace.syntax.languages import SCRIPTS, language_of
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 from vivace.workspace.document import read
@@ -40,8 +41,6 @@ __all__ = ["renamed_by_server"]
 _FILES = 200
 """A name that more files have is too common to look into each of them."""
 _QUESTIONS = 100
-_SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
-_FAMILIES = (_SCRIPTS, frozenset({"c", "cpp"}))
 
 
 async def renamed_by_server(
@@ -90,7 +89,7 @@ def _concerned(workspace: Workspace, target: Target, old: str) -> dict[str, Targ
         language = language_of(name)
         if name in files or language is None or first is None:
             continue
-        if language is first or any({language.name, first.name} <= each for each in _FAMILIES):
+        if language is first or language.name in FAMILIES.get(first.name, ()):
             files[name] = Target(read(workspace.resolve(name)))
     return files
 
@@ -179,7 +178,7 @@ class _Rename:
             begin = (each.get("range") or each.get("targetSelectionRange"))["start"]
             known = afters.get(by_path.get(path, ""))
             here = (by_path.get(path), begin["line"], begin["character"]) == (name, *position)
-            if here and after.is_in(*_SCRIPTS):
+            if here and after.is_in(*SCRIPTS):
                 continue  # another object's own
             if here or (known is not None and not _has(known, begin, self._pointed.old)):
                 return False

@@ -18,6 +18,7 @@ from msgspec import Struct
 from vivace.edits.importing.imports import sources
 from vivace.edits.importing.names import newly_unbound
 from vivace.edits.importing.project import Modules
+from vivace.edits.importing.standard import standard
 from vivace.edits.importing.unbound import bound_nowhere
 from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.placing.region import Region, regions
@@ -25,6 +26,7 @@ from vivace.edits.placing.words import parts_of, words_in
 from vivace.edits.relevance import about, alike, said_by
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
+from vivace.syntax.languages import SCRIPTS
 from vivace.syntax.source import Source
 
 __all__ = ["Edit", "suspicions"]
@@ -35,14 +37,6 @@ _IDENTIFIERS = frozenset(
 )
 _MUCH = 0.4
 """So large a part of what was shown does not vanish unless it is named."""
-_SCRIPT_MODULES = (
-    "assert buffer child_process crypto events fs http https net os path process querystring "
-    "readline stream timers url util worker_threads zlib"
-)
-_STANDARD = {"python": sys.stdlib_module_names} | dict.fromkeys(
-    ("javascript", "typescript", "tsx"), frozenset(_SCRIPT_MODULES.split())
-)
-"""Packages that are there wherever the language is; in C, angle brackets say so."""
 _RENAMED = 0.75
 """How alike a definition is to what it was under another name."""
 _LEAVES = frozenset({"yield", "yield_expression", "raise_statement", "throw_statement"})
@@ -82,29 +76,33 @@ class Edit:
     def lost(self) -> list[Region]:
         """Definitions that are there no more. Methods of a class that was renamed still are."""
         after = {each.name for each in self.after.definitions}
-        kept = {name.rpartition(".")[2] for name in after}
-        before = regions(self.before)
+        kept = after | {name.rpartition(".")[2] for name in after}
         return [
             each
-            for each in before
-            if {each.name, each.name.rpartition(".")[2]}.isdisjoint(after | kept)
+            for each in regions(self.before)
+            if {each.name, each.name.rpartition(".")[2]}.isdisjoint(kept)
         ]
+
+    @cached_property
+    def meant(self) -> list[Region]:
+        """Those of them that the person wants to go."""
+        return [each for each in self.lost if self._may_lose(each)]
 
     @cached_property
     def _new(self) -> list[Region]:
         before = {each.name for each in self.before.definitions}
         return [each for each in regions(self.after) if each.name not in before]
 
-    def may_lose(self, each: Region) -> bool:
+    def _may_lose(self, each: Region) -> bool:
         """Whether the instruction names it, and nothing stands there that it should have become."""
-        if not self.names(each.name):
+        if not self._names(each.name):
             return False
         old = self.before.part(each.start, each.end)
         return not self._new or any(
             alike(old, self.after.part(new.start, new.end), _RENAMED) for new in self._new
         )
 
-    def names(self, name: str) -> bool:
+    def _names(self, name: str) -> bool:
         """Whether the instruction names this definition, or what it is in."""
         return any(part in self._words for part in name.split("."))
 
@@ -121,10 +119,10 @@ def _found(code: str, person: str, model: str, hunk: Hunk | None = None) -> Find
 
 def _lost(edit: Edit) -> Iterator[Finding]:
     """Definitions that went though nobody named them, or though they are still used."""
+    uses = _uses_after(edit) if edit.meant else {}
     for each in edit.lost:
-        last = each.name.rpartition(".")[2]
-        used = next((row for row, name in _uses_after(edit) if name == last), None)
-        if not edit.may_lose(each):
+        used = uses.get(each.name.rpartition(".")[2])
+        if each not in edit.meant:
             yield _found(
                 "lost",
                 f"The edit would remove `{each.name}`, which was not asked for.",
@@ -138,9 +136,12 @@ def _lost(edit: Edit) -> Iterator[Finding]:
             )
 
 
-def _uses_after(edit: Edit) -> Iterator[tuple[int, str]]:
-    for node in edit.after.nodes(_IDENTIFIERS) if edit.after.language else ():
-        yield node.start_point.row, (node.text or b"").decode("utf-8", "replace")
+def _uses_after(edit: Edit) -> dict[str, int]:
+    """The names in the file, and the first line of each."""
+    found: dict[str, int] = {}
+    for node in edit.after.nodes(_IDENTIFIERS):
+        found.setdefault((node.text or b"").decode("utf-8", "replace"), node.start_point.row)
+    return found
 
 
 def _returns(edit: Edit) -> Iterator[Finding]:
@@ -186,13 +187,12 @@ def _dropped(edit: Edit) -> Iterator[Finding]:
     is no longer made, a parameter that is no longer used."""
     if edit.before.language is None:
         return
-    meant = [each for each in edit.lost if edit.may_lose(each)]
     come = set(_WORD.findall("".join(edit.added)))
     stay = _words_that_stay(edit)
     for hunk in edit.hunks:
         for row in range(hunk.start, hunk.end):
             line = edit.before.lines[row]
-            if any(each.start <= row < each.end for each in meant) or about(line, edit.said):
+            if any(each.start <= row < each.end for each in edit.meant) or about(line, edit.said):
                 continue
             names = list(_names_on(edit.before, row))
             gone = [each for each in names if each.name not in come]
@@ -250,8 +250,7 @@ def _vanished(edit: Edit) -> Iterator[Finding]:
     """Many lines that are gone, and that nothing stands for: a loop that became a call does not
     count."""
     size = sum(bool(line.strip()) for line in edit.shown.text.splitlines())
-    meant = sum(len(each) for each in edit.lost if edit.may_lose(each))
-    gone = -meant
+    gone = -sum(map(len, edit.meant))
     for hunk in edit.hunks:
         old, new = set(_WORD.findall("".join(hunk.old))), set(_WORD.findall("".join(hunk.new)))
         if old.isdisjoint(new):
@@ -283,12 +282,10 @@ def _foreign(edit: Edit) -> Iterator[Finding]:
     """Imports from elsewhere than the standard library, the project and what it depends on, the
     file's own sources and what was said: a model makes up modules, and a small edit brings no new
     dependency."""
-    language = edit.before.language
-    standard = _STANDARD.get(language.name, frozenset()) if language else frozenset()
     before = sources(edit.before)
     known = {_root(source) for source in before} | set(_WORD.findall(edit.instruction))
     for source in sorted(sources(edit.after) - before):
-        there = source.startswith(("<", "node:")) or _root(source) in standard
+        there = source.startswith(("<", "node:")) or _root(source) in _packages(edit.after)
         said = not known.isdisjoint({_root(source), *_WORD.findall(source)[-1:]})
         ours = edit.modules is not None and edit.modules.has(source)
         if not there and not said and not ours:
@@ -297,6 +294,13 @@ def _foreign(edit: Edit) -> Iterator[Finding]:
                 f"The edit would import from `{source}`, which the file does not use.",
                 f"Do not import from `{source}`. Do without it.",
             )
+
+
+def _packages(source: Source) -> Container[str]:
+    """Those that are there wherever the language is; in C, angle brackets say so."""
+    if source.is_in(*SCRIPTS):
+        return standard("javascript").modules
+    return sys.stdlib_module_names if source.is_in("python") else ()
 
 
 def _root(source: str) -> str:

@@ -24,6 +24,7 @@ from tree_sitter import Node, Parser, Point, Query, QueryCursor, Tree
 
 __all__ = [
     "LANGUAGES",
+    "SCRIPTS",
     "Language",
     "errors_in",
     "language_of",
@@ -150,6 +151,9 @@ LANGUAGES: tuple[Language, ...] = (
         leading=frozenset({"line_comment", "block_comment"}),
     ),
 )
+
+SCRIPTS = ("javascript", "typescript", "tsx")
+"""The names of those that are JavaScript, with types or without."""
 
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 

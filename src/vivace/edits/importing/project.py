@@ -15,13 +15,12 @@ from msgspec import Struct
 
 from vivace.syntax.exports import UNREAD, Exports
 from vivace.syntax.imported import Imported
-from vivace.syntax.languages import language_of
+from vivace.syntax.languages import SCRIPTS, language_of
 
 __all__ = ["FAMILIES", "Manifest", "Modules", "Project", "folder_of"]
 
-_SCRIPTS = ("javascript", "typescript", "tsx")
 FAMILIES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_SCRIPTS, _SCRIPTS),
+    **dict.fromkeys(SCRIPTS, SCRIPTS),
     **dict.fromkeys(("c", "cpp"), ("c", "cpp")),
 }
 """Languages that import each other; the others import themselves."""
@@ -34,7 +33,7 @@ _TRIAL = re.compile(
 _SOURCES = re.compile(r"(^|/)(src|lib|python)$")
 
 _TELLING = re.compile(r"[A-Z]|\w_\w")
-_MANIFESTS = {"go": "go.mod", "rust": "Cargo.toml"} | dict.fromkeys(_SCRIPTS, "package.json")
+_MANIFESTS = {"go": "go.mod", "rust": "Cargo.toml"} | dict.fromkeys(SCRIPTS, "package.json")
 """What says where a package ends, outside of which its imports mean nothing."""
 
 

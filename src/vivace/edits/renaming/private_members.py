@@ -8,6 +8,7 @@ from tree_sitter import Node
 
 from vivace.edits.renaming.proofs import Change, Doubtful
 from vivace.edits.renaming.scopes import above, field_of, word_leaves
+from vivace.syntax.languages import SCRIPTS
 from vivace.syntax.source import Source
 
 __all__ = ["is_private", "renamed_member"]
@@ -20,7 +21,7 @@ _CLASSES = frozenset(
 def is_private(source: Source, name: str) -> bool:
     if source.is_in("python"):
         return name.startswith("__") and not name.endswith("__")
-    return source.is_in("javascript", "typescript", "tsx") and name.startswith("#")
+    return source.is_in(*SCRIPTS) and name.startswith("#")
 
 
 def renamed_member(source: Source, old: str, new: str) -> list[Change]:

@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from vivace.edits.renaming.scopes import Binding, Names, Site, above, field_of, names_in
 from vivace.errors import EditError
-from vivace.syntax.languages import parse
+from vivace.syntax.languages import SCRIPTS, parse
 from vivace.syntax.source import Source
 
 __all__ = ["Case", "Change", "Doubtful", "applied", "docstring", "prove"]
@@ -27,7 +27,6 @@ _APART = frozenset({"member", "keyword", "label", "tag"})
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 _ORDERS = re.compile(r"\s*(?://\s*(?:go:|export\b)|#\s*type:)")
 """Comments that a compiler or a checker obeys."""
-_SCRIPTS = ("javascript", "typescript", "tsx")
 _RESERVED = {
     "go": "_ init main",
     "java": "goto const _",
@@ -117,7 +116,7 @@ def prove(case: Case, rules: Iterable[Callable[[Case], None]]) -> None:
 
 
 def _reserved(case: Case) -> None:
-    language = "javascript" if case.language in _SCRIPTS else case.language
+    language = "javascript" if case.language in SCRIPTS else case.language
     words = _RESERVED.get(language, "").split()
     for word in (case.old, case.new):
         if word in words or (word.startswith("__") and word.endswith("__")):
