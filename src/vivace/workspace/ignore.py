@@ -18,8 +18,10 @@ from vivace.workspace.errors import GitFailed, WorkspaceError, explain
 from vivace.workspace.git import run_git
 from vivace.workspace.paths import SafePath, open_folder, top_level
 
-__all__ = ["ignored", "secret_content", "secret_name", "why_not_read"]
+__all__ = ["ignored", "own_folders", "secret_content", "secret_name", "why_not_read"]
 
+_MADE = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
+"""Folders that programs fill."""
 _NAMES = {
     "an environment with secrets": ".env .env.* *.env .envrc local.settings.json wp-config.php",
     "a key": "*.pem *.key *.p8 *.p12 *.pfx *.jks *.keystore *.ppk *.kdbx *.kdb *.gpg *.ovpn "
@@ -94,6 +96,11 @@ def secret_name(parts: Iterable[str]) -> str | None:
 def secret_content(data: bytes) -> str | None:
     """What kind of secret is in there, if one is."""
     return next((what for what, pattern in _PATTERNS if pattern.search(data)), None)
+
+
+def own_folders(names: Iterable[str]) -> list[str]:
+    """The folders to look into where no git says what is ignored."""
+    return [name for name in names if name not in _MADE and not name.startswith(".")]
 
 
 def ignored(paths: Iterable[SafePath]) -> set[SafePath]:

@@ -32,7 +32,7 @@ from vivace.syntax.source import Source
 from vivace.workspace.document import read_in
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.git import run_git
-from vivace.workspace.ignore import ignored, secret_name
+from vivace.workspace.ignore import ignored, own_folders, secret_name
 from vivace.workspace.manifests import is_manifest, manifest_of
 from vivace.workspace.paths import SafePath, Workspace, open_folder, top_level
 
@@ -46,8 +46,6 @@ _MOST_BYTES = 16 * 1024 * 1024
 """What is kept of one project."""
 _MOST_KEPT = 32
 """Projects."""
-_NEVER = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
-"""Folders that are not looked into where git does not say what is ignored."""
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -129,7 +127,7 @@ class Index:
     def _from_folders(self) -> list[str]:
         found: list[SafePath] = []
         for folder, inner, names in os.walk(self._root):
-            inner[:] = [each for each in inner if each not in _NEVER and not each.startswith(".")]
+            inner[:] = own_folders(inner)
             parts = Path(folder).relative_to(self._root).parts
             found += [SafePath(self._root, (*parts, name)) for name in names]
             if len(found) > _MOST_FILES:

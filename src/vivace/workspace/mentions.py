@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vivace.workspace.errors import GitFailed
 from vivace.workspace.git import run_git
+from vivace.workspace.ignore import own_folders
 from vivace.workspace.paths import SafePath, top_level
 
 __all__ = ["files_with", "words_elsewhere"]
@@ -16,7 +17,6 @@ __all__ = ["files_with", "words_elsewhere"]
 _FILES = 500
 _BYTES = 16_000_000
 """So much is read where no git knows the files; of more, nothing is said."""
-_NOT_OURS = frozenset({"node_modules", "__pycache__", "venv", "target", "build", "dist"})
 
 
 def words_elsewhere(path: SafePath, words: Iterable[str]) -> frozenset[str] | None:
@@ -62,5 +62,5 @@ def _read(root: Path, word: str) -> list[str] | None:
 
 def _below(root: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(root):
-        folders[:] = [each for each in folders if each not in _NOT_OURS and each[0] != "."]
+        folders[:] = own_folders(folders)
         yield from (path for each in files if (path := Path(folder, each)).is_file())
