@@ -14,8 +14,10 @@ import sys
 import time
 from typing import Any
 
+from vivace.engines.vllm_precision import bfloat16_is_slow, processor_flags
+
 SETTINGS: dict[str, Any] = {
-    "dtype": "bfloat16",
+    "dtype": "float32" if bfloat16_is_slow(processor_flags()) else "bfloat16",
     "enforce_eager": True,
     "max_num_seqs": 8,
     "block_size": 32,

@@ -47,7 +47,6 @@ path = "{path}"
 context = {context}
 {drafts}
 [engines.arguments]
-dtype = "bfloat16"
 enforce_eager = true
 max_num_seqs = 16
 block_size = 32

@@ -47,7 +47,6 @@ model = "reader"
 path = "{model}"
 context = 131072
 [engines.arguments]
-dtype = "bfloat16"
 enforce_eager = true
 load_format = "dummy"
 hf_overrides = {{ num_hidden_layers = 1, max_position_embeddings = 131072 }}

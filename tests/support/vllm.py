@@ -40,7 +40,6 @@ MODEL = model_path("qwen2.5-coder-0.5b").with_name("qwen2.5-coder-0.5b-hf")
 CARD = Card("qwen2.5-coder-0.5b", 8192)
 BLOCK = 32
 ARGUMENTS = {
-    "dtype": "bfloat16",
     "enforce_eager": True,
     "max_num_seqs": 8,
     "block_size": BLOCK,

@@ -33,6 +33,7 @@ from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify
 from vivace.engines.token_text import TokenText
 from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, weights_in
+from vivace.engines.vllm_precision import better_in_float32, processor_flags
 from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
 from vivace.memory import free_memory
 from vivace.models import Fim
@@ -171,6 +172,9 @@ class VllmEngine:
             try:
                 arguments = AsyncEngineArgs(model=self._model, **{**defaults, **self._arguments})
                 config = arguments.create_engine_config()
+                if self._slow_in_bfloat16(config.model_config):
+                    arguments.dtype = "float32"
+                    config = arguments.create_engine_config()
             except (TypeError, ValueError, OSError) as error:
                 raise ConfigError(f"vLLM does not take these settings: {error}.") from error
             self._fit_memory(config)
@@ -183,6 +187,22 @@ class VllmEngine:
             except Exception as error:
                 raise EngineDied(f"vLLM could not start: {error}") from error
 
+    def _slow_in_bfloat16(self, model: Any) -> bool:
+        import torch
+        from vllm.platforms import current_platform
+
+        chosen = "dtype" in self._arguments or model.quantization is not None
+        if chosen or model.dtype != torch.bfloat16 or not current_platform.is_cpu():
+            return False
+        slow = better_in_float32(processor_flags(), weights_in(self._model), free_memory())
+        if slow:
+            log.info(
+                "%s: float32, since this processor has no instructions for bfloat16; dtype under "
+                "[engines.arguments] sets another precision",
+                self.name,
+            )
+        return slow
+
     def _fit_memory(self, config: Any) -> None:
         """On a processor: a cache that fits beside what else runs here, unless one is set."""
         from vllm.platforms import current_platform
@@ -193,9 +213,10 @@ class VllmEngine:
         a_token = 2 * model.get_num_layers(parallel) * model.get_num_kv_heads(parallel)
         a_token *= model.get_head_size() * model.dtype.itemsize
         processes, free = parallel.world_size, free_memory()
+        widened = 2 if model.dtype.itemsize == 4 else 1  # files hold 16 bits
         room = kv_cache_bytes(
             free // processes,
-            weights_in(self._model) // processes,
+            widened * weights_in(self._model) // processes,
             a_token * model.max_model_len,
             config.scheduler_config.max_num_seqs,
         )
