@@ -19,6 +19,7 @@ from bench.edit_sets import schema as sets
 from bench.edit_sets.diffs import apply
 from bench.edit_sets.languages import missing
 from bench.edit_sets.packages import unpacked
+from bench.edit_sets.reader import OldSet
 from bench.edit_sets.schema import Expect, Language
 from bench.edit_sets.seal import open_sealed
 
@@ -114,34 +115,36 @@ def _visible(path: Path, task: sets.Task) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class OldTask(Task):
-    asked: edit_tasks.Task
+    """Its file stands alone, without others around it."""
+
+    folder: Path
+    asked: sets.OldTask
 
     @classmethod
-    def of(cls, name: str, task: edit_tasks.Task) -> OldTask:
-        return cls(
-            id=task.id,
-            set=name,
-            language="cpp" if task.language == "c++" else task.language,
-            kinds=(task.kind,),
-            path=task.path,
-            instruction=task.instruction,
-            selection=task.selection,
-            asked=task,
-        )
+    def all_of(cls, name: str, edits: OldSet) -> Iterator[OldTask]:
+        for task in edits.tasks:
+            yield cls(
+                id=task.id,
+                set=name,
+                language=task.language,
+                kinds=(task.kind,),
+                path=task.file,
+                instruction=task.instruction,
+                selection=task.selection,
+                folder=edits.folder,
+                asked=task,
+            )
 
-    @property
+    @cached_property
     def text(self) -> str:
-        return self.asked.text
+        return (self.folder / self.path).read_text("utf-8")
 
-    @property
+    @cached_property
     def reference(self) -> str:
-        return self.asked.edited(self.asked.reference)
+        return apply(self.asked.reference, self.text)
 
     def judge(self, text: str) -> Verdict:
-        verdict = self.asked.judge(text)
-        if verdict.right:
-            return Verdict("right")
-        return Verdict("damage" if verdict.damage else "wrong", verdict.why)
+        return edit_tasks.judge(self.asked, self.text, text)
 
     def lay_out(self, folder: Path) -> None:
         path = folder / self.path
@@ -156,10 +159,7 @@ class OldTask(Task):
 def tasks_of(name: str, *, open_held_out: bool = False) -> Iterator[list[Task]]:
     """``tuning``, ``held-out``, ``old``, or folders of TOML files with commas between them."""
     if name == "old":
-        yield [
-            *(OldTask.of("old, tuned on", task) for task in edit_tasks.TASKS),
-            *(OldTask.of("old, held out", task) for task in edit_tasks.HELD_OUT),
-        ]
+        yield [*_old_tasks("tuned_on"), *_old_tasks("held_out")]
     elif name == "held-out":
         if not open_held_out:
             raise BadSet("The held-out set is opened once, at the end: say --open-held-out.")
@@ -171,6 +171,11 @@ def tasks_of(name: str, *, open_held_out: bool = False) -> Iterator[list[Task]]:
         yield _read(name, [_SETS / "tuning"])
     else:
         yield _read(name, [Path(each) for each in name.split(",")])
+
+
+def _old_tasks(folder: edit_tasks.Folder) -> Iterator[Task]:
+    for edits in edit_tasks.sets_of(folder):
+        yield from OldTask.all_of(f"old, {folder.replace('_', ' ')}", edits)
 
 
 def _read(name: str, folders: Sequence[Path]) -> list[Task]:

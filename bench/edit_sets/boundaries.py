@@ -16,7 +16,7 @@ from tree_sitter import Node
 from bench.edit_sets.errors import BadSet
 from bench.edit_sets.syntax import Source, name_of, text_of, walk
 
-__all__ = ["neighbours", "outside", "touchable"]
+__all__ = ["line_range", "neighbours", "outside", "touchable"]
 
 _LINES = re.compile(r"(\d+)-(\d+)")
 _INTERPRETED = {"python", "javascript", "typescript"}
@@ -38,8 +38,8 @@ def touchable(before: Source, reference: Source, named: Iterable[str]) -> set[in
     for name in named:
         if name == "*":
             return set(range(len(before.lines)))
-        if span := _LINES.fullmatch(name):
-            lines |= set(range(int(span[1]) - 1, int(span[2])))
+        if (numbered := line_range(name)) is not None:
+            lines |= set(numbered)
             continue
         found = before.named(name)
         if not found:
@@ -47,6 +47,12 @@ def touchable(before: Source, reference: Source, named: Iterable[str]) -> set[in
         for each in found:
             lines |= set(range(each.start, each.end))
     return lines
+
+
+def line_range(text: str) -> range | None:
+    """The lines that ``"120-140"`` means, counted from 0; None for the name of a definition."""
+    span = _LINES.fullmatch(text)
+    return None if span is None else range(int(span[1]) - 1, int(span[2]))
 
 
 def outside(before: Source, after: Source, may: set[int], reference: Source) -> str | None:

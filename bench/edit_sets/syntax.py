@@ -24,7 +24,7 @@ from tree_sitter import Node, Parser, Tree
 
 from bench.edit_sets.schema import Language
 
-__all__ = ["Source", "Span", "name_of", "text_of", "walk"]
+__all__ = ["Source", "Span", "name_of", "parsed", "text_of", "walk"]
 
 _GRAMMARS: dict[Language, Grammar] = {
     "python": Grammar(tree_sitter_python.language()),
@@ -135,6 +135,10 @@ class Span:
         return self.start <= line < self.end
 
 
+def parsed(language: Language, text: str) -> Tree:
+    return Parser(_GRAMMARS[language]).parse(text.encode())
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and all below it, in the order of the text."""
     yield node
@@ -153,7 +157,7 @@ class Source:
 
     @cached_property
     def tree(self) -> Tree:
-        return Parser(_GRAMMARS[self.language]).parse(self.text.encode())
+        return parsed(self.language, self.text)
 
     @cached_property
     def lines(self) -> list[str]:

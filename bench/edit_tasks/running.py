@@ -10,27 +10,25 @@ from pathlib import Path
 
 from tree_sitter import Node
 
-from bench.edit_tasks.source import Language, Source, walk
+from bench.edit_sets.schema import Language
+from bench.edit_sets.syntax import walk
+from bench.edit_tasks.source import Source
 
 __all__ = ["compiles", "javascript", "missing_tools", "run"]
 
 _SECONDS = 60
-_TOOLS = {"typescript": "node", "c": "gcc", "c++": "g++"}
-_STANDARDS = {"c": "-std=gnu11", "c++": "-std=c++17"}
-_SUFFIXES = {"c": ".c", "c++": ".cpp"}
+_TOOLS: dict[Language, str] = {"typescript": "node", "c": "gcc", "cpp": "g++"}
+_STANDARDS: dict[Language, str] = {"c": "-std=gnu11", "cpp": "-std=c++17"}
+_SUFFIXES: dict[Language, str] = {"c": ".c", "cpp": ".cpp"}
 
 
 def missing_tools() -> dict[Language, str]:
     """The languages whose files are only looked at, because the program to run them is missing."""
-    return {
-        language: tool  # type: ignore[misc]
-        for language, tool in _TOOLS.items()
-        if shutil.which(tool) is None
-    }
+    return {language: tool for language, tool in _TOOLS.items() if shutil.which(tool) is None}
 
 
-def run(source: Source, assertions: str, before: str = "") -> str | None:
-    """What went wrong, or None. ``before`` comes ahead of the file (C and C++ only)."""
+def run(source: Source, assertions: str, prelude: str = "") -> str | None:
+    """What went wrong, or None. ``prelude`` comes ahead of the file (C and C++ only)."""
     if source.language in missing_tools():
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +37,7 @@ def run(source: Source, assertions: str, before: str = "") -> str | None:
         if source.language == "typescript":
             script = f"import assert from 'node:assert/strict';\n{javascript(source)}\n{assertions}"
             return _run(["node", "--input-type=module", "-"], folder, script)
-        program = f"{before}\n#define main the_program\n{source.text}\n#undef main\n"
+        program = f"{prelude}\n#define main the_program\n{source.text}\n#undef main\n"
         program += f"#include <assert.h>\nint main(void)\n{{\n{assertions}\nreturn 0;\n}}\n"
         return _compile(source.language, program, folder) or _run([f"{folder}/program"], folder)
 
@@ -52,7 +50,7 @@ def compiles(source: Source) -> str | None:
         return _compile(source.language, source.text, folder, "-fsyntax-only")
 
 
-def _compile(language: str, program: str, folder: str, *flags: str) -> str | None:
+def _compile(language: Language, program: str, folder: str, *flags: str) -> str | None:
     path = Path(folder) / f"program{_SUFFIXES[language]}"
     path.write_text(program)
     command = [_TOOLS[language], _STANDARDS[language], "-w", *flags, str(path)]

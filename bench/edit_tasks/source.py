@@ -6,29 +6,16 @@ what it checks would make the same mistake.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
-import tree_sitter_c
-import tree_sitter_cpp
-import tree_sitter_python
-import tree_sitter_typescript
-from tree_sitter import Language as Grammar
-from tree_sitter import Node, Parser, Tree
+from tree_sitter import Node, Tree
 
-__all__ = ["Language", "Source", "walk"]
+from bench.edit_sets.schema import Language
+from bench.edit_sets.syntax import parsed, text_of, walk
 
-Language = Literal["python", "typescript", "c", "c++"]
+__all__ = ["Source"]
 
-_GRAMMARS = {
-    "python": Grammar(tree_sitter_python.language()),
-    "typescript": Grammar(tree_sitter_typescript.language_typescript()),
-    "c": Grammar(tree_sitter_c.language()),
-    "c++": Grammar(tree_sitter_cpp.language()),
-}
 _DEFINITIONS = {
     "function_definition",
     "class_definition",
@@ -50,17 +37,6 @@ _NAMES = {
 }
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode()
-
-
 @dataclass(frozen=True)
 class Source:
     language: Language
@@ -68,7 +44,7 @@ class Source:
 
     @cached_property
     def tree(self) -> Tree:
-        return Parser(_GRAMMARS[self.language]).parse(self.text.encode())
+        return parsed(self.language, self.text)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -89,9 +65,9 @@ class Source:
             found = found.parent
         return found
 
-    def code(self, name: str | None = None) -> str:
-        """The text of a definition, or of the file, without its comments."""
-        node = self.tree.root_node if name is None else self.definition(name)
+    def code(self, name: str) -> str:
+        """The text of a definition without its comments."""
+        node = self.definition(name)
         if node is None:
             return ""
         raw = self.text.encode()
@@ -101,10 +77,10 @@ class Source:
             place = comment.end_byte
         return (kept + raw[place : node.end_byte]).decode()
 
-    def kinds(self, name: str | None = None) -> list[str]:
-        """The types of all nodes in a definition, or in the file."""
-        node = self.tree.root_node if name is None else self.definition(name)
-        return [] if node is None else [n.type for n in walk(node)]
+    def kinds(self, name: str) -> set[str]:
+        """The types of all nodes in a definition."""
+        node = self.definition(name)
+        return set() if node is None else {n.type for n in walk(node)}
 
     def lines_of(self, name: str) -> range:
         node = self.definition(name)
@@ -112,19 +88,9 @@ class Source:
             raise LookupError(f"no definition is called {name}")
         return range(node.start_point.row, node.end_point.row + 1)
 
-    def lines_with(self, word: str) -> list[int]:
-        whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-        return [number for number, line in enumerate(self.lines) if whole.search(line)]
-
-    def lines_between(self, first: str, last: str) -> range:
-        """From the one line that contains this text to the next that contains that one."""
-        [start] = [number for number, line in enumerate(self.lines) if first in line]
-        ends = (n for n in range(start, len(self.lines)) if last in self.lines[n])
-        return range(start, next(ends) + 1)
-
     def uses(self, word: str) -> bool:
         """Whether it is a name in the code; comments and strings do not count."""
-        return any(n.type in _NAMES and _text(n) == word for n in walk(self.tree.root_node))
+        return any(n.type in _NAMES and text_of(n) == word for n in walk(self.tree.root_node))
 
     def top_level(self) -> set[int]:
         """The lines before which something may stand without being inside something else."""
@@ -149,4 +115,4 @@ def _name(node: Node) -> str | None:
             return None
         named = inner if inner.type in _NAMES else None
         node = inner
-    return _text(named)
+    return text_of(named)
