@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from vivace.completion import fim
 from vivace.models import MODELS, Fim, Model, find
@@ -24,6 +25,14 @@ def qwen() -> Fim:
 def test_a_gap_alone_is_prefix_suffix_middle() -> None:
     text = fim.render(Fill(prefix="def f():\n    ", suffix="\n    return x\n"), qwen())
     assert text == ("<|fim_prefix|>def f():\n    <|fim_suffix|>\n    return x\n<|fim_middle|>")
+
+
+def test_what_was_typed_goes_last_so_that_the_next_key_only_adds_to_the_prompt() -> None:
+    gap = Fill(prefix="x", suffix="y", typed="re", path="a.py")
+    for marks in (PLAIN, REPOSITORY):
+        before = fim.render(gap, marks)
+        assert before.endswith("<P>x<S>y<M>re")
+        assert fim.render(replace(gap, typed="return"), marks) == before + "turn"
 
 
 @given(st.text(), st.text())
@@ -58,6 +67,7 @@ def test_what_was_typed_comes_last_where_the_suffix_goes_first() -> None:
     gap = Fill(prefix="x", suffix="y", path="a.py", files=(OtherFile("b.py", "B"),))
     assert fim.render(gap, marks) == "<F>b.py\nB\n<F>a.py\n<S>y<P>x<M>"
     assert fim.render(Fill(prefix="x"), marks) == "<S><P>x<M>"
+    assert fim.render(replace(gap, typed="z"), marks) == "<F>b.py\nB\n<F>a.py\n<S>y<P>xz<M>"
 
 
 @pytest.mark.parametrize(

@@ -388,6 +388,18 @@ def test_without_a_template_the_endpoint_gets_the_suffix(endpoint: Endpoint) -> 
     assert (body["prompt"], body["suffix"], body["stop"]) == ("a", "b", ["\n"])
 
 
+@pytest.mark.parametrize(
+    ("marks", "suffix", "prompt"),
+    [(FIM, "b", "<P>a<S>b<M>c"), (FIM, None, "ac"), (None, "b", "ac"), (None, None, "ac")],
+)
+def test_what_was_typed_goes_last(
+    endpoint: Endpoint, marks: Fim | None, suffix: str | None, prompt: str
+) -> None:
+    endpoint.answers(FILLED)
+    body = asked(endpoint, fill(prefix="a", suffix=suffix, typed="c"), fim=marks)
+    assert body["prompt"] == prompt
+
+
 def test_plain_text_is_continued_as_it_is(endpoint: Endpoint) -> None:
     endpoint.answers(FILLED)
     body = asked(endpoint, fill(prefix="a"), fim=FIM)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.http import bearer, keys, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.waiting import eventually
-from vivace.engines.scripted import Act, Call, Die, Fail, Reply, Say, Stall, Think
+from vivace.engines.scripted import Act, Call, Die, Fail, Recite, Reply, Say, Stall, Think
 
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
@@ -163,6 +163,16 @@ def test_plain_text_is_continued(gateway: RunningGateway, http: httpx.Client) ->
     chunks = stream(http, TEXT, prompt=["def "])
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == "add(a, b):"
     assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_a_gap_reaches_the_engine_as_it_was_sent(
+    gateway: RunningGateway, http: httpx.Client
+) -> None:
+    gateway.engine.play([Reply(when="^def ad$", then=(Recite(),))])
+    file = {"path": "n.py", "text": "x = 1"}
+    gap = {"suffix": "\n", "typed": "ad", "starts_with": "d"}
+    choice = ask(http, TEXT, files=[file], **gap)
+    assert choice["text"] == Recite.text([("file", "x = 1"), ("prefix", "def "), *gap.items()])
 
 
 @both_doors

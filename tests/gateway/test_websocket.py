@@ -316,6 +316,44 @@ def test_a_failed_fork_leaves_the_parent_in_its_own_lane(
         assert socket.turn("y", **chained)["type"] == COMPLETED
 
 
+# -- completions ----------------------------------------------------------------------------------
+
+GAP = {"prefix": "def f():\n    " * 20, "suffix": "\n\nf()\n", "path": "m.py"}
+
+
+def test_a_gap_is_filled_with_text_and_nothing_of_it_is_kept(gateway: RunningGateway) -> None:
+    gateway.engine.play([Reply(when="retu$", then=(Say("rn 1"),))])
+    with Socket(gateway.url) as socket:
+        chat = socket.turn("Hi", store=False)["response"]
+        last = socket.turn(fill=GAP | {"typed": "retu"})["response"]
+        assert (said(last), last["store"]) == ("rn 1", False)
+        again = socket.turn("And?", store=False, previous_response_id=chat["id"])
+        assert again["type"] == COMPLETED, "a completion takes no conversation's place"
+        late = socket.turn("And?", previous_response_id=last["id"])
+        assert problem(late) == (400, "previous_response_not_found")
+
+
+def test_a_gap_that_was_warmed_is_read_already_when_somebody_types_in_it(
+    gateway: RunningGateway,
+) -> None:
+    with Socket(gateway.url) as socket:
+        socket.create(fill=GAP, generate=False)
+        assert kinds(socket.until_end()) == [*BEGIN, COMPLETED]
+        usage = socket.turn(fill=GAP | {"typed": "return x"})["response"]["usage"]
+        assert 0 < usage["input_tokens"] - usage["input_tokens_details"]["cached_tokens"] < 4
+
+
+def test_an_interrupted_fill_makes_room_for_the_next_of_its_lane(gateway: RunningGateway) -> None:
+    gateway.engine.play([Reply(when="re$", then=(Say("x"), FOREVER)), Reply(then=(Say("turn"),))])
+    with Socket(gateway.url) as socket:
+        socket.create(fill=GAP | {"typed": "re"}, stream_id="m.py")
+        begun = socket.read()["response"]["id"]
+        socket.create(fill=GAP | {"typed": "ret"}, stream_id="m.py")
+        socket.send(type="response.interrupt", response_id=begun)
+        assert socket.until_end()[-1]["type"] == "response.incomplete"
+        assert texts(socket.until_end()) == ["turn"]
+
+
 # -- interrupting ---------------------------------------------------------------------------------
 
 

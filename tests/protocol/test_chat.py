@@ -48,6 +48,7 @@ from vivace.protocol.requests import (
     JsonObjectFormat,
     JsonSchemaFormat,
     NamedTool,
+    OtherFile,
     PlainFormat,
     TextFormat,
 )
@@ -182,6 +183,14 @@ def test_a_tool_without_its_body_is_refused_rather_than_forgotten(body: dict[str
 def test_a_completion_is_text_to_be_continued_or_a_gap_to_be_filled() -> None:
     assert completion(prompt="def f").fill == Fill(prefix="def f")
     assert completion(prompt=["a"], suffix="b").fill == Fill(prefix="a", suffix="b")
+
+
+def test_a_completion_says_all_that_is_known_of_its_gap() -> None:
+    file = {"path": "n.py", "text": "x"}
+    known = {"suffix": "b", "typed": "c", "starts_with": "d", "path": "m.py", "repo": "r"}
+    asked = completion(prompt="a", files=[file], prompt_cache_key="work/m.py", **known)
+    assert asked.fill == Fill(prefix="a", files=(OtherFile(**file),), **known)
+    assert asked.body.prompt_cache_key == "work/m.py"
 
 
 @pytest.mark.parametrize("nothing", [None, 0, False])

@@ -52,7 +52,7 @@ from vivace.protocol.items import (
     Refusal,
     SummaryText,
 )
-from vivace.protocol.requests import AllowedTools, Interrupt, NamedTool, Steer
+from vivace.protocol.requests import AllowedTools, Fill, Interrupt, NamedTool, Steer
 from vivace.protocol.sse import SSE_DONE, sse
 
 many = settings(deadline=None, max_examples=100)
@@ -132,6 +132,18 @@ WHOLE: dict[str, Any] = {
     "stop": ["END"],
     "seed": 7,
 }
+GAP: dict[str, Any] = {
+    "type": "response.create",
+    "fill": {
+        "prefix": "def f():\n    ",
+        "suffix": "\n",
+        "typed": "re",
+        "starts_with": "return",
+        "repo": "r",
+        "path": "m.py",
+        "files": [{"path": "n.py", "text": "x"}],
+    },
+}
 CHAT: dict[str, Any] = {
     "model": "m",
     "messages": [
@@ -149,6 +161,7 @@ Decode = Callable[[bytes], object]
 DOORS: list[tuple[Decode, dict[str, Any]]] = [
     (decode_create, WHOLE),
     (decode_client_event, WHOLE),
+    (decode_client_event, GAP),
     (decode_client_event, {"type": "response.interrupt", "response_id": "r"}),
     (decode_client_event, {"type": "response.steer", "previous_response_id": "r", "input": "x"}),
     (decode_compact, {"model": "m", "input": WHOLE["input"]}),
@@ -392,11 +405,17 @@ FREE = {("input", 2, "content", 0, "annotations")}
 
 
 @many
-@given(st.sampled_from([place for place in places(WHOLE) if place[0] not in FREE]))
-def test_a_wrong_type_is_answered_with_the_name_of_its_field(place: tuple[Path, object]) -> None:
-    path, right = place
+@given(
+    st.sampled_from(
+        [(sent, *place) for sent in (WHOLE, GAP) for place in places(sent) if place[0] not in FREE]
+    )
+)
+def test_a_wrong_type_is_answered_with_the_name_of_its_field(
+    place: tuple[dict[str, Any], Path, object],
+) -> None:
+    sent, path, right = place
     wrong: object = True if isinstance(right, dict) else {"not": "this"}
-    error = answers(decode_client_event, json.dumps(with_value(WHOLE, path, wrong)).encode())
+    error = answers(decode_client_event, json.dumps(with_value(sent, path, wrong)).encode())
     assert error is not None
     assert error.param == named(path)
     assert error.status == 400
@@ -621,6 +640,39 @@ def test_warm_up_has_two_spellings() -> None:
 def test_a_turn_is_stored_unless_the_client_says_no() -> None:
     assert decode_create(b"{}").stored
     assert not decode_create(b'{"store":false}').stored
+
+
+def test_a_fill_is_read_whole_and_kept_nowhere() -> None:
+    asked = decode_create(json.dumps(GAP).encode())
+    assert asked.fill == msgspec.convert(GAP["fill"], Fill)
+    assert asked.body.fill is None
+    assert not asked.stored
+    assert not decode_create(json.dumps(GAP | {"generate": False}).encode()).generates
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("input", "hi"),
+        ("input", []),
+        ("instructions", "be brief"),
+        ("previous_response_id", "resp_1"),
+        ("tools", [{"type": "function", "name": "f"}]),
+        ("tool_choice", "auto"),
+        ("text", {"format": {"type": "json_object"}}),
+        ("reasoning", {"effort": "low"}),
+        ("prediction", {"content": "x"}),
+        ("store", True),
+        ("background", True),
+    ],
+)
+def test_what_makes_a_conversation_is_refused_beside_a_fill(name: str, value: object) -> None:
+    error = answers(decode_client_event, json.dumps(GAP | {name: value}).encode())
+    assert error is not None
+    assert (error.status, error.code, error.param) == (400, "unsupported_parameter", name)
+    assert "'fill'" in error.message
+    nothing = False if value is True else None
+    assert answers(decode_client_event, json.dumps(GAP | {name: nothing}).encode()) is None
 
 
 def test_each_client_event_is_read_by_its_type() -> None:

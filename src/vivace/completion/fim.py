@@ -9,7 +9,8 @@ __all__ = ["render", "stops"]
 
 
 def render(fill: Fill, fim: Fim) -> str:
-    """The prompt. Other files of the repository come first, each behind its marker."""
+    """The prompt. Other files of the repository come first, each behind its marker; what was typed
+    into the gap comes last, so that the next key only adds to it."""
     parts: list[str] = []
     if fim.file_sep and (fill.files or fill.path):
         if fim.repo:
@@ -17,8 +18,10 @@ def render(fill: Fill, fim: Fim) -> str:
         parts += [f"{fim.file_sep}{file.path}\n{file.text}\n" for file in fill.files]
         parts.append(f"{fim.file_sep}{fill.path or 'file'}\n")
     before, after = fim.prefix + fill.prefix, fim.suffix + (fill.suffix or "")
-    parts += [after, before] if fim.suffix_first else [before, after]
-    parts.append(fim.middle)
+    if fim.suffix_first:
+        parts += [after, before, fill.typed, fim.middle]
+    else:
+        parts += [before, after, fim.middle, fill.typed]
     return "".join(parts)
 
 

@@ -307,7 +307,7 @@ class Session:
             return []
         if link is None:
             self._forget_parent(ticket)
-        else:
+        elif ticket.request.fill is None:  # nothing can follow a completion
             self._lanes[ticket.lane].latest = link
         follow = self._follow(ticket, link) if ticket.steers else []
         return [*follow, *self._release(ticket)]

@@ -163,9 +163,9 @@ class OpenAIEngine:
 
     def _completion(self, fill: Fill) -> dict[str, Any]:
         if fill.suffix is None:
-            return {"prompt": fill.prefix}
+            return {"prompt": fill.prefix + fill.typed}
         if self._fim is None:  # the endpoint may know how, and will say so if it does not
-            return {"prompt": fill.prefix, "suffix": fill.suffix}
+            return {"prompt": fill.prefix + fill.typed, "suffix": fill.suffix}
         return {"prompt": fim.render(fill, self._fim), "stop": list(fim.stops(self._fim))}
 
     def _settings(self, work: Work, stop: list[str]) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class Script(Struct, frozen=True):
 def _newest(work: Work) -> tuple[str, str]:
     """What kind of thing was said last, and its text."""
     if not isinstance(work.prompt, Chat):
-        return "message", work.prompt.prefix
+        return "message", work.prompt.prefix + work.prompt.typed
     for item in reversed(work.prompt.items):
         if isinstance(item, ToolOutput):
             return "tool", text_of(item.output)
@@ -172,6 +172,11 @@ def _shown(work: Work) -> Iterator[tuple[str, str]]:
         for item in work.prompt.items:
             kind = item.role if isinstance(item, Message) else str(item.__struct_config__.tag)
             yield kind, _text_of_item(item)
+        return
+    for file in work.prompt.files:
+        yield "file", file.text
+    for name in ("prefix", "suffix", "typed", "starts_with"):
+        yield name, getattr(work.prompt, name) or ""
 
 
 # -- tokens ---------------------------------------------------------------------------------------
@@ -516,7 +521,11 @@ class _PrefixCache:
     def _walk(self, work: Work) -> Iterator[tuple[int, int]]:
         key = hash((work.owner, work.model))
         if not isinstance(work.prompt, Chat):
-            yield hash((key, work.prompt.prefix, work.prompt.suffix)), _length(work.prompt.prefix)
+            fill = work.prompt
+            texts = [*(file.text for file in fill.files), fill.prefix, fill.suffix or ""]
+            for text in (*texts, *_tokens(fill.typed)):
+                key = hash((key, text))
+                yield key, _length(text)
             return
         tools = bytes(work.prompt.toolbox.echo).decode() if work.prompt.toolbox.tools else ""
         fixed = (work.prompt.instructions or "") + tools

@@ -391,7 +391,7 @@ class VllmEngine:
 
     def _text(self, fill: Fill) -> str:
         gap = fill.suffix is not None and self._fim is not None
-        return fim.render(fill, self._fim) if gap and self._fim else fill.prefix
+        return fim.render(fill, self._fim) if gap and self._fim else fill.prefix + fill.typed
 
     def _reading(self, work: Work, forms: ToolForms, prompt: list[int]) -> _Reading:
         room = self.cards[0].context - len(prompt)

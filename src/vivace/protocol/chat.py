@@ -240,7 +240,11 @@ class ChatRequest(_Shared, frozen=True, kw_only=True):
 class CompletionRequest(_Shared, frozen=True, kw_only=True):
     prompt: str | list[str]
     suffix: str | None = None
-    # Ours: where the gap stands, for models that were trained with repositories around it.
+    prompt_cache_key: str | None = None
+    # Ours: what was typed into the gap and how the answer begins; then where the gap stands, for
+    # models that were trained with repositories around it.
+    typed: str = ""
+    starts_with: str = ""
     repo: str | None = None
     path: str | None = None
     files: tuple[OtherFile, ...] = ()
@@ -293,11 +297,14 @@ def decode_completion(
         max_output_tokens=request.max_tokens,
         stop=request.stops(),
         seed=request.seed,
+        prompt_cache_key=request.prompt_cache_key,
         store=False,
     )
     fill = Fill(
         prefix=prompt,
         suffix=request.suffix,
+        typed=request.typed,
+        starts_with=request.starts_with,
         repo=request.repo,
         path=request.path,
         files=request.files,

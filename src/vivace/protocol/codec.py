@@ -312,11 +312,21 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
     _check_create(body)
     return CreateResponse(
         # Raw parts hold on to the whole message; they have been read.
-        replace(body, input=None, tools=None, tool_choice=_NULL, conversation=_NULL, prompt=_NULL),
+        replace(
+            body,
+            input=None,
+            tools=None,
+            tool_choice=_NULL,
+            conversation=_NULL,
+            prompt=_NULL,
+            fill=None,
+            store=body.store if body.fill is None else False,
+        ),
         decode_items(body.input),
         decode_toolbox(body.tools),
         decode_tool_choice(body.tool_choice),
-        held=held,
+        body.fill,
+        held,
     )
 
 
@@ -333,7 +343,35 @@ def _check_create(body: CreateBody) -> None:
                 code="unsupported_parameter",
                 param=name,
             )
+    if body.fill is not None:
+        _check_fill(body)
     refuse_logprobs(top_logprobs=body.top_logprobs, include=_LOGPROBS in (body.include or ()))
+
+
+_NOT_BESIDE_FILL = (
+    "input",
+    "instructions",
+    "previous_response_id",
+    "tools",
+    "tool_choice",
+    "text",
+    "reasoning",
+    "prediction",
+    "store",
+    "background",
+)
+
+
+def _check_fill(body: CreateBody) -> None:
+    """A gap is no conversation: what would make it one is refused rather than ignored."""
+    for name in _NOT_BESIDE_FILL:
+        if getattr(body, name) not in (None, False, _NULL):
+            raise InvalidRequest(
+                f"'fill' asks for text in a gap and '{name}' is for an answer in a conversation; "
+                "leave one of them out.",
+                code="unsupported_parameter",
+                param=name,
+            )
 
 
 _LOGPROBS = "message.output_text.logprobs"

@@ -120,6 +120,28 @@ class Prediction(Struct, frozen=True):
     """Ours: nats by which old code is preferred behind the first change (docs/drafts.md)."""
 
 
+class OtherFile(Struct, frozen=True):
+    """A file that is shown to the model beside the one being completed."""
+
+    path: str
+    text: str
+
+
+class Fill(Struct, frozen=True, kw_only=True):
+    """Plain text to be continued, or a gap to be filled when there is a suffix."""
+
+    prefix: str
+    suffix: str | None = None
+    typed: str = ""
+    """Written in the gap since it was first asked about. It goes last, wherever the model has its
+    suffix: a prompt that only grows at its end is one that the engine has read already."""
+    starts_with: Annotated[str, Meta(max_length=512)] = ""
+    """The answer begins with this, as far as the engine can be made to."""
+    repo: str | None = None
+    path: str | None = None
+    files: tuple[OtherFile, ...] = ()
+
+
 class CacheOptions(Struct, frozen=True):
     prewarm: bool | None = None
 
@@ -170,6 +192,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     stream_id: str | None = None
     generate: bool | None = None
     # Ours.
+    fill: Fill | None = None
     prediction: Prediction | None = None
     stop: Stops | None = None
     seed: int | None = None
@@ -189,23 +212,6 @@ class Toolbox(Struct, frozen=True):
                     yield tool.name, inner
             else:
                 yield None, tool
-
-
-class OtherFile(Struct, frozen=True):
-    """A file that is shown to the model beside the one being completed."""
-
-    path: str
-    text: str
-
-
-class Fill(Struct, frozen=True, kw_only=True):
-    """Plain text to be continued, or a gap to be filled when there is a suffix."""
-
-    prefix: str
-    suffix: str | None = None
-    repo: str | None = None
-    path: str | None = None
-    files: tuple[OtherFile, ...] = ()
 
 
 class CreateResponse(Struct, frozen=True):
