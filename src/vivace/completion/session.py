@@ -1,0 +1,179 @@
+"""One document while somebody types in it: what to show, what to ask, what to wait for.
+
+Decisions out, text and ``now`` in; nothing here waits or sends. A key is answered by
+
+    Show     from what is remembered
+    Wait     for the running answer, which still fits
+    Ask      anew; what runs is of no use any more
+    Nothing  with the reason
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from vivace.completion.anchor import Anchor, Typed, anchored, line_before, typed_since
+from vivace.completion.extent import Cut, cut
+from vivace.completion.healing import held_back
+from vivace.completion.memory import Answer, Memory
+from vivace.completion.trimming import Place, closers_written, trimmed
+from vivace.completion.windows import Window, window
+
+__all__ = ["Ask", "Decision", "Nothing", "Session", "Show", "Wait"]
+
+_MOST_TYPED = 1_000
+"""Characters, about 256 tokens; then the gap is anchored anew."""
+_BLIND = 24
+"""Characters that may be typed while an answer has not begun; then it is hardly about them."""
+_MOST_TRIES = 2
+"""Answers with an enforced beginning, after a free one, for the same prompt."""
+_IDLE = 8.0
+"""Seconds without a key, after which the gap is anchored anew: there is time to read it."""
+
+
+class Ask(Struct, frozen=True):
+    number: int
+    window: Window
+    typed: str
+    """Stands behind the middle mark."""
+    starts_with: str
+    """What an answer must begin with; enforced, since a free one did not."""
+
+
+class Show(Struct, frozen=True):
+    text: str
+    covers: int
+    """Characters behind the cursor that it takes the place of."""
+
+
+class Wait(Struct, frozen=True):
+    number: int
+
+
+class Nothing(Struct, frozen=True):
+    why: str = ""
+
+
+Decision = Ask | Show | Wait | Nothing
+
+
+class _Running(Struct):
+    number: int
+    anchor: Anchor
+    window: Window
+    told: str
+    one_line: bool
+    text: str = ""
+
+    @property
+    def cut(self) -> Cut:
+        before = self.anchor.before + self.told
+        return cut(self.text, line_before(before, len(before)), one_line=self.one_line)
+
+    def may_fit(self, anchor: Anchor, typed: str) -> bool:
+        """Whether what it writes may still go on from what is typed."""
+        if anchor != self.anchor or not typed.startswith(self.told):
+            return False
+        since = typed[len(self.told) :]
+        if not self.text:
+            return len(since) <= _BLIND and "\n" not in since.strip(" \t")
+        return self.text.startswith(since) or since.startswith(self.text)
+
+
+class Session:
+    def __init__(self, path: str, room: int) -> None:
+        """``room``: characters of the file that a prompt may have."""
+        self._path = path
+        self._room = room
+        self._memory = Memory()
+        self._anchor: Anchor | None = None
+        self._window = Window("", "")
+        self._last = float("-inf")
+        self._running: _Running | None = None
+        self._number = 0
+        self._tries: Counter[str] = Counter()
+        """How often it was asked behind what was typed since the anchor."""
+
+    def at(self, text: str, offset: int, now: float) -> Decision:
+        """What to do about the cursor at this place of this text."""
+        typed = self._typed(text, offset, now)
+        anchor = self._anchor
+        assert anchor is not None
+        shown = self._shown(anchor, typed)
+        if shown is not None:
+            return shown
+        running = self._running
+        if running is not None and running.may_fit(anchor, typed.text):
+            return Wait(running.number)
+        self.forget()
+        return self._ask(anchor, typed)
+
+    def heard(self, number: int, delta: str) -> bool:
+        """A piece of an answer; whether all of it that would be shown is there."""
+        running = self._running
+        if running is None or running.number != number:
+            return True
+        running.text += delta
+        return running.cut.whole
+
+    def ended(self, number: int, *, failed: bool = False) -> None:
+        """No more of this answer will come; if it failed, it may be asked for again."""
+        running = self._running
+        if running is None or running.number != number:
+            return
+        self._running = None
+        if failed:
+            if running.anchor == self._anchor:
+                self._tries[running.told] -= 1
+            return
+        anchor, told = running.anchor, running.told
+        place = Place(self._path, running.window.prefix + told, running.window.suffix)
+        text = trimmed(running.cut.text, place)
+        self._memory.remember(Answer(anchor.before + told, anchor.after, text))
+        if not text and anchor == self._anchor:
+            self._tries[told] = _MOST_TRIES + 1
+
+    def forget(self) -> None:
+        """Nobody waits for the running answer any more."""
+        if self._running is not None:
+            self.ended(self._running.number, failed=True)
+
+    def ahead_of(self, text: str, offset: int, now: float) -> Window:
+        """What the engine can read before anybody types here."""
+        self._typed(text, offset, now)
+        return self._window
+
+    # -- deciding ---------------------------------------------------------------------------------
+
+    def _typed(self, text: str, offset: int, now: float) -> Typed:
+        idle = now - self._last > _IDLE
+        self._last = now
+        if self._anchor is not None and not idle:
+            typed = typed_since(self._anchor, text, offset)
+            if typed is not None and len(typed.text) <= _MOST_TYPED:
+                return typed
+        self._anchor = anchored(text, offset)
+        self._window = window(self._path, self._anchor, self._room)
+        self._tries.clear()
+        return Typed(text[len(self._anchor.before) : offset])
+
+    def _shown(self, anchor: Anchor, typed: Typed) -> Show | None:
+        rest = self._memory.fitting(anchor.before + typed.text, anchor.after)
+        if rest is None:
+            return None
+        return Show(rest, closers_written(typed.text + rest, typed.closers))
+
+    def _ask(self, anchor: Anchor, typed: Typed) -> Decision:
+        before = anchor.before + typed.text
+        held = len(held_back(line_before(before, len(before))))
+        told = typed.text[: max(0, len(typed.text) - held)]
+        tries = self._tries[told]
+        if tries > _MOST_TRIES:
+            return Nothing("the model has nothing that fits")
+        self._tries[told] += 1
+        self._number += 1
+        one_line = bool(anchor.after.partition("\n")[0].strip())
+        self._running = _Running(self._number, anchor, self._window, told, one_line)
+        return Ask(self._number, self._window, told, typed.text[len(told) :] if tries else "")

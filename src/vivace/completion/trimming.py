@@ -1,0 +1,129 @@
+"""What is cut from an answer before it is shown; the steps are a list, in their order.
+
+Each step takes the answer and the place it is for, and gives a part of the answer back, from its
+beginning on. An answer of which nothing is left is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from vivace.syntax.source import Source
+
+__all__ = ["Place", "closers_written", "trimmed"]
+
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+_QUOTES = "'\"`"
+_ENDS = ")]};:," + _QUOTES
+
+
+class Place(Struct, frozen=True):
+    """Where an answer goes: between these two parts of the window."""
+
+    path: str
+    before: str
+    after: str
+
+    @property
+    def rest_of_line(self) -> str:
+        return self.after.partition("\n")[0]
+
+
+def trimmed(answer: str, place: Place) -> str:
+    for step in _STEPS:
+        answer = step(answer, place)
+    return answer.rstrip()
+
+
+def _without_loops(answer: str, place: Place) -> str:
+    """The same line three times is a model that goes round."""
+    lines = answer.split("\n")
+    for at in range(2, len(lines)):
+        if (
+            lines[at].strip()
+            and lines[at - 2].strip() == lines[at - 1].strip() == lines[at].strip()
+        ):
+            return "\n".join(lines[: at - 1])
+    return answer
+
+
+def _without_next_lines(answer: str, place: Place) -> str:
+    """Not what stands on the next lines already."""
+    following = (line for line in place.after.split("\n")[1:] if line.strip())
+    if (known := next(following, None)) is None:
+        return answer
+    lines = answer.split("\n")
+    for at, line in enumerate(lines[1:], 1):
+        if line.rstrip() == known.rstrip():
+            return "\n".join(lines[:at])
+    if not place.before.rpartition("\n")[2].strip():
+        begun = place.before.rpartition("\n")[2] + lines[0]
+        if begun.rstrip() == known.rstrip():
+            return ""
+    return answer
+
+
+def _without_rest_of_line(answer: str, place: Place) -> str:
+    """Not what stands behind the cursor already: neither words nor the brackets that close."""
+    tail = place.rest_of_line.strip()
+    if not tail:
+        return answer
+    line = answer.partition("\n")[0]
+    if not tail.strip(_ENDS):
+        return _as_far_as_it_closes(line, tail)
+    return line.rstrip()[: -len(tail)] if line.rstrip().endswith(tail) else line
+
+
+def _as_far_as_it_closes(line: str, tail: str) -> str:
+    """Up to the sign that closes what was open before it, where ``tail`` does that."""
+    for at, sign in enumerate(line):
+        if sign == tail[0] and not _left_open(line[:at]):
+            odd = line.count(sign, at) % 2 == 1
+            if sign in _CLOSES.values() or sign not in _QUOTES or odd:
+                return line[:at]
+    return line
+
+
+def _as_far_as_it_parses(answer: str, place: Place) -> str:
+    """Whole if the file is no worse with it, else its first line, else nothing."""
+    source = Source.of(place.path, place.before + place.after)
+    if source.language is None:
+        return answer
+    known = len(source.errors)
+    for part in dict.fromkeys((answer, answer.partition("\n")[0])):
+        after = Source(place.before + part + place.after, source.language)
+        if len(after.errors) <= known:
+            return part
+    return ""
+
+
+_STEPS: tuple[Callable[[str, Place], str], ...] = (
+    _without_loops,
+    _without_next_lines,
+    _without_rest_of_line,
+    _as_far_as_it_parses,
+)
+
+
+def closers_written(text: str, closers: str) -> int:
+    """How many of the signs that the editor put behind the cursor this text writes itself: those
+    of what it leaves open are still needed."""
+    needed = "".join(_CLOSES.get(sign, sign) for sign in reversed(_left_open(text)))
+    return next(at for at in range(len(closers) + 1) if needed.startswith(closers[at:]))
+
+
+def _left_open(text: str) -> list[str]:
+    """The brackets and quotes that are open at the end of a text, the outermost first."""
+    found: list[str] = []
+    for at, sign in enumerate(text):
+        inside = found[-1] if found else ""
+        if inside in _QUOTES and inside:
+            if sign == inside and text[at - 1] != "\\":
+                found.pop()
+        elif sign in _QUOTES or sign in _CLOSES:
+            found.append(sign)
+        elif inside and sign == _CLOSES.get(inside):
+            found.pop()
+    return found

@@ -1,0 +1,195 @@
+"""Suggestions at the cursor of one document: carries out what ``completion`` decides.
+
+One request is in flight at most. A newer key replaces it, unless what is being written still fits.
+Nothing is raised for the server's sake: why nothing comes stands in ``status``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from vivace.client.errors import ClientError
+from vivace.completion.pace import Pace
+from vivace.completion.session import Ask, Nothing, Session, Show, Wait
+from vivace.completion.windows import Window
+from vivace.workspace.ignore import secret_content
+
+__all__ = ["Completing", "Filling", "Suggestion"]
+
+_ROOM = 6_000
+"""Characters of a document in a prompt, about 1,500 tokens."""
+_MOST_TOKENS = 160
+
+
+class Filling(Protocol):
+    """Who fills gaps: one connection for all documents."""
+
+    def fill(
+        self,
+        lane: str,
+        fill: Mapping[str, Any],
+        *,
+        model: str = "",
+        max_tokens: int = 64,
+        stop: Sequence[str] = (),
+        background: bool = False,
+        cache_key: str = "",
+    ) -> AsyncGenerator[str, None]: ...
+
+    async def warm(
+        self, lane: str, fill: Mapping[str, Any], *, model: str = "", cache_key: str = ""
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Goes in place of ``text[start:end]`` of the document; the cursor is between them."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass
+class Counts:
+    """What happened, in numbers alone."""
+
+    keys: int = 0
+    requests: int = 0
+    offered: int = 0
+    remembered: int = 0
+
+
+@dataclass
+class Completing:
+    server: Filling
+    lane: str
+    path: str
+    model: str = ""
+    room: int = _ROOM
+    clock: Callable[[], float] = time.monotonic
+    status: str = ""
+    """Why nothing comes, for the person; empty while all is well."""
+    counts: Counts = field(default_factory=Counts)
+    pace: Pace = field(default_factory=Pace)
+    _session: Session = field(init=False)
+    _answering: asyncio.Task[None] | None = None
+    _newest: int = 0
+
+    def __post_init__(self) -> None:
+        self._session = Session(self.path, self.room)
+
+    async def at(self, text: str, offset: int) -> Suggestion | None:
+        """What to show at this place; None for nothing, and where a newer key came meanwhile."""
+        self._newest += 1
+        mine = self._newest
+        self.counts.keys += 1
+        self.pace.typed(self.clock())
+        plain, place = _without_carriage_returns(text, offset)
+        first = True
+        while True:
+            decision = self._session.at(plain, place, self.clock())
+            match decision:
+                case Show():
+                    self.counts.offered += 1
+                    self.counts.remembered += first
+                    ends = "\r\n" if len(plain) < len(text) else "\n"
+                    shown = decision.text.replace("\n", ends)
+                    return Suggestion(shown, offset, offset + decision.covers)
+                case Nothing():
+                    return None
+                case Wait():
+                    pass
+                case Ask():
+                    if (what := _secret(decision.window, decision.typed)) is not None:
+                        self._session.forget()
+                        self.status = f"Nothing is asked here: the text seems to hold {what}."
+                        return None
+                    await self._replace(decision)
+            first = False
+            await self._settled()
+            if mine != self._newest or self.status:
+                return None
+
+    async def warm(self, text: str, offset: int) -> None:
+        """Let the engine read what stands around the cursor before anybody types."""
+        plain, place = _without_carriage_returns(text, offset)
+        window = self._session.ahead_of(plain, place, self.clock())
+        if _secret(window) is None:
+            with contextlib.suppress(ClientError):
+                await self.server.warm(
+                    self.lane, self._fill(window, "", ""), model=self.model, cache_key=self.lane
+                )
+
+    async def close(self) -> None:
+        self._newest += 1
+        await self._stop()
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    async def _replace(self, ask: Ask) -> None:
+        await self._stop()
+        self._answering = asyncio.create_task(self._answer(ask), name=f"completion {self.lane}")
+
+    async def _stop(self) -> None:
+        answering, self._answering = self._answering, None
+        if answering is not None:
+            answering.cancel()
+            await asyncio.wait([answering])
+
+    async def _settled(self) -> None:
+        """Wait for the running answer, whoever asked for it; it goes on if the waiter is gone."""
+        if self._answering is not None:
+            await asyncio.wait([self._answering])
+
+    async def _answer(self, ask: Ask) -> None:
+        """Read the answer until all that would be shown is there."""
+        failed = True
+        try:
+            await asyncio.sleep(self.pace.delay())
+            self.counts.requests += 1
+            began = self.clock()
+            fill = self._fill(ask.window, ask.typed, ask.starts_with)
+            answer = self.server.fill(
+                self.lane, fill, model=self.model, max_tokens=_MOST_TOKENS, cache_key=self.lane
+            )
+            async with contextlib.aclosing(answer):
+                async for delta in answer:
+                    if self._session.heard(ask.number, delta):
+                        break
+            self.pace.answered(self.clock() - began)
+            self.status = ""
+            failed = False
+        except ClientError as error:
+            self.status = str(error)
+        finally:
+            self._session.ended(ask.number, failed=failed)
+
+    def _fill(self, window: Window, typed: str, starts_with: str) -> dict[str, Any]:
+        fill: dict[str, Any] = {
+            "prefix": window.prefix,
+            "suffix": window.suffix,
+            "path": self.path,
+        }
+        if typed:
+            fill["typed"] = typed
+        if starts_with:
+            fill["starts_with"] = starts_with
+        return fill
+
+
+def _secret(window: Window, typed: str = "") -> str | None:
+    text = f"{window.prefix}{typed}\n{window.suffix}"
+    return secret_content(text.encode("utf-8", "surrogatepass"))
+
+
+def _without_carriage_returns(text: str, offset: int) -> tuple[str, int]:
+    """The text with plain line ends, and the same place in it."""
+    if "\r\n" not in text:
+        return text, offset
+    return text.replace("\r\n", "\n"), offset - text.count("\r\n", 0, offset)

@@ -1,0 +1,226 @@
+"""One document while somebody types in it."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from vivace.completion.session import Ask, Decision, Nothing, Session, Show, Wait
+from vivace.completion.windows import Window
+
+DOCUMENT = "def add(a, b):\n|\n\n\nprint(add(1, 2))\n"
+
+
+class Typist:
+    """Types into a document and asks the session at each key."""
+
+    def __init__(self, document: str = DOCUMENT, path: str = "a.py") -> None:
+        self.before, _, self.after = document.partition("|")
+        self.session = Session(path, 4_000)
+        self.now = 0.0
+
+    def type(self, text: str, closers: str = "") -> Decision:
+        self.before += text
+        self.after = closers + self.after
+        return self.ask()
+
+    def ask(self, pause: float = 0.2) -> Decision:
+        self.now += pause
+        return self.session.at(self.before + self.after, len(self.before), self.now)
+
+    def answer(self, asked: Decision, text: str) -> Decision:
+        assert isinstance(asked, Ask)
+        for sign in text:
+            if self.session.heard(asked.number, sign):
+                break
+        self.session.ended(asked.number)
+        return self.ask(0.0)
+
+
+def test_typing_through_a_suggestion_asks_nothing() -> None:
+    typist = Typist()
+    assert typist.answer(typist.ask(), "    return a + b\n\n\nx") == Show("    return a + b", 0)
+    for sign, rest in [("    ", "return a + b"), ("r", "eturn a + b"), ("eturn a", " + b")]:
+        assert typist.type(sign) == Show(rest, 0)
+
+
+def test_what_is_taken_back_is_answered_from_memory() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    return a + b\n\n")
+    typist.type("    ret")
+    typist.before = typist.before.removesuffix("et")
+    assert typist.ask() == Show("eturn a + b", 0)
+
+
+def test_inside_a_word_the_running_answer_is_waited_for() -> None:
+    typist = Typist()
+    typist.ask()
+    asked = typist.type("    return so")
+    assert isinstance(asked, Wait)
+    asked = typist.answer(Ask(asked.number, Window("", ""), "", ""), "    total = a\n\n")
+    assert isinstance(asked, Ask)
+    assert (asked.typed, asked.starts_with) == ("    return", "")
+    assert typist.type("r") == Wait(asked.number)
+    assert typist.answer(asked, " sorted([a, b])\n\n") == Show("ted([a, b])", 0)
+
+
+def test_what_is_typed_goes_behind_the_gap_and_the_window_stays() -> None:
+    typist = Typist()
+    first = typist.ask()
+    second = typist.type("    total = a + b\n    return")
+    assert isinstance(first, Ask)
+    assert isinstance(second, Ask)
+    assert first.window == second.window
+    assert second.typed == "    total = a + b\n"
+
+
+def test_an_answer_with_another_beginning_is_asked_for_again_with_this_one() -> None:
+    typist = Typist()
+    asked = typist.answer(typist.type("    x"), "    return a + b\n\n")
+    assert isinstance(asked, Ask)
+    assert asked.starts_with == "    x"
+    assert typist.answer(asked, "    x = a + b\n\n") == Show(" = a + b", 0)
+
+
+def test_a_model_that_has_nothing_to_say_is_not_asked_at_every_key() -> None:
+    typist = Typist()
+    assert isinstance(typist.answer(typist.type("    x"), ""), Nothing)
+    assert isinstance(typist.type("y"), Nothing)
+
+
+def test_brackets_of_the_editor_are_covered_by_what_closes_them() -> None:
+    typist = Typist("x = 1\n|\ny = 2\n")
+    asked = typist.ask()
+    assert isinstance(typist.type("print(", ")"), Wait)
+    assert typist.answer(asked, "print(x)\n") == Show("x)", 1)
+
+
+def test_an_answer_that_failed_is_asked_for_again() -> None:
+    typist = Typist()
+    asked = typist.ask()
+    assert isinstance(asked, Ask)
+    typist.session.ended(asked.number, failed=True)
+    again = typist.ask()
+    assert isinstance(again, Ask)
+    assert again.starts_with == ""
+
+
+def test_after_a_pause_and_elsewhere_the_gap_is_anchored_anew() -> None:
+    typist = Typist()
+    typist.ask()
+    typist.type("    total = a + b\n")
+    later = typist.ask(60.0)
+    assert isinstance(later, Ask)
+    assert later.typed == ""
+    assert later.window.prefix.endswith("total = a + b\n")
+
+
+def _writes(before: str, starts_with: str) -> str:
+    """What a model would write here: always the same, and not always what is wanted."""
+    size = len(before)
+    return starts_with + "ab( c)\n d"[size % 7 :] + "e\n"[: size % 3]
+
+
+class Typing(RuleBasedStateMachine):
+    """Keys, answers, failures, jumps and pauses in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self.offset = "ab\n\nc = f(a)\n", 3
+        self.session = Session("notes.txt", 40)
+        self.now = 0.0
+        self.asked: dict[int, tuple[str, str, str]] = {}
+        self.running: Ask | None = None
+        self.decision: Decision = Nothing()
+
+    def key(self) -> None:
+        self.now += 0.1
+        self.decision = self.session.at(self.text, self.offset, self.now)
+        if isinstance(self.decision, Ask):
+            self.running = self.decision
+            rest = self.text[self.offset :]
+            told = self.text[: self.offset]
+            self.asked[self.decision.number] = (
+                told,
+                rest,
+                _writes(told, self.decision.starts_with),
+            )
+
+    @rule(text=st.sampled_from(["a", "b", "(", " ", "\n", "ab", "c)", "."]))
+    def types(self, text: str) -> None:
+        self.text = self.text[: self.offset] + text + self.text[self.offset :]
+        self.offset += len(text)
+        self.key()
+
+    @rule(opener=st.sampled_from(["()", "[]", "''"]))
+    def types_a_pair(self, opener: str) -> None:
+        self.text = self.text[: self.offset] + opener + self.text[self.offset :]
+        self.offset += 1
+        self.key()
+
+    @rule()
+    def takes_back(self) -> None:
+        if self.offset:
+            self.text = self.text[: self.offset - 1] + self.text[self.offset :]
+            self.offset -= 1
+        self.key()
+
+    @rule(place=st.integers(0, 40))
+    def goes_elsewhere(self, place: int) -> None:
+        self.offset = min(place, len(self.text))
+        self.key()
+
+    @rule()
+    def waits(self) -> None:
+        self.now += 20.0
+
+    @precondition(lambda self: self.running is not None)
+    @rule(count=st.integers(0, 12), failed=st.booleans())
+    def answers(self, count: int, failed: bool) -> None:
+        assert self.running is not None
+        number = self.running.number
+        for sign in self.asked[number][2][:count]:
+            if self.session.heard(number, sign):
+                break
+        self.session.ended(number, failed=failed)
+        self.running = None
+        self.key()
+
+    @precondition(lambda self: isinstance(self.decision, Show))
+    @rule()
+    def accepts(self) -> None:
+        shown = self.decision
+        assert isinstance(shown, Show)
+        before, after = self.text[: self.offset], self.text[self.offset + shown.covers :]
+        self.text = before + shown.text + after
+        self.offset = len(before) + len(shown.text)
+        self.key()
+
+    @invariant()
+    def what_is_shown_is_the_rest_of_an_answer_for_this_very_text(self) -> None:
+        if not isinstance(self.decision, Show):
+            return
+        assert self.decision.text
+        assert self.text.startswith((")", "]", "'"), self.offset) or not self.decision.covers
+        before = self.text[: self.offset]
+        answers = (written for _, _, written in self.asked.values())
+        assert any(self._goes_on(written, before) for written in answers)
+
+    def _goes_on(self, written: str, before: str) -> bool:
+        assert isinstance(self.decision, Show)
+        ends = range(len(written) - len(self.decision.text) + 1)
+        return any(
+            written[at:].startswith(self.decision.text) and before.endswith(written[:at])
+            for at in ends
+        )
+
+    @invariant()
+    def who_waits_waits_for_what_runs(self) -> None:
+        if isinstance(self.decision, Wait):
+            assert self.running is not None
+            assert self.decision.number == self.running.number
+
+
+TestTyping = Typing.TestCase
+TestTyping.settings = settings(max_examples=300, stateful_step_count=30)

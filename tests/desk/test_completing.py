@@ -1,0 +1,159 @@
+"""Suggestions at the cursor, over a connection that says what it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vivace.client.errors import ClientError
+from vivace.desk.completing import Completing, Suggestion
+
+TEXT = "def add(a, b):\n|\n\n\nprint(add(1, 2))\n"
+
+
+@dataclass
+class Server:
+    """Writes the same answer to everything, a character at a time."""
+
+    says: str = "    return a + b\n\n\nprint"
+    fails: str = ""
+    between: float = 0.0
+    asked: list[Mapping[str, Any]] = field(default_factory=list)
+    written: int = 0
+    cancelled: int = 0
+
+    async def fill(
+        self, lane: str, fill: Mapping[str, Any], **options: Any
+    ) -> AsyncGenerator[str, None]:
+        self.asked.append(fill)
+        if self.fails:
+            raise ClientError(self.fails)
+        try:
+            for sign in self.says:
+                await asyncio.sleep(self.between)
+                self.written += 1
+                yield sign
+        except (GeneratorExit, asyncio.CancelledError):
+            self.cancelled += 1
+            raise
+
+    async def warm(self, lane: str, fill: Mapping[str, Any], **options: Any) -> None:
+        self.asked.append({**fill, "generate": False})
+
+
+def at(document: str) -> tuple[str, int]:
+    return document.replace("|", "", 1), document.index("|")
+
+
+def completing(server: Server) -> Completing:
+    return Completing(server, "lane", "a.py")
+
+
+def test_the_engine_is_stopped_as_soon_as_what_is_shown_is_there() -> None:
+    server = Server()
+    text, offset = at(TEXT)
+    found = asyncio.run(completing(server).at(text, offset))
+    assert found == Suggestion("    return a + b", offset, offset)
+    assert server.written < len(server.says)
+    assert server.cancelled == 1
+
+
+def test_a_key_that_fits_is_answered_from_memory() -> None:
+    async def typed() -> Suggestion | None:
+        desk = completing(server)
+        await desk.at(*at(TEXT))
+        return await desk.at(*at(TEXT.replace("|", "    retu|")))
+
+    server = Server()
+    found = asyncio.run(typed())
+    assert found is not None
+    assert found.text == "rn a + b"
+    assert len(server.asked) == 1
+
+
+def test_a_newer_key_replaces_an_older_one_and_only_the_newest_is_answered() -> None:
+    async def typed() -> list[Suggestion | None]:
+        desk = completing(server)
+        first = asyncio.create_task(desk.at(*at(TEXT)))
+        await asyncio.sleep(0.01)
+        second = asyncio.create_task(desk.at(*at("x = 1\n" + TEXT)))
+        return [await first, await second]
+
+    server = Server(between=0.001)
+    older, newer = asyncio.run(typed())
+    assert older is None
+    assert newer is not None
+    assert server.cancelled == 2
+
+
+def test_line_ends_stay_those_of_the_file() -> None:
+    server = Server("    c = a\n    return c\n\n")
+    text, offset = at(TEXT.replace("\n", "\r\n"))
+    found = asyncio.run(completing(server).at(text, offset))
+    assert found == Suggestion("    c = a\r\n    return c", offset, offset)
+    assert "\r" not in str(server.asked)
+
+
+def test_a_key_in_the_text_is_sent_nowhere() -> None:
+    server = Server()
+    desk = completing(server)
+    secret = "KEY = 'AKIA" + "ABCDEFGHIJKLMNOP'\n"
+    assert asyncio.run(desk.at(*at(secret + TEXT))) is None
+    asyncio.run(desk.warm(*at(secret + TEXT)))
+    assert not server.asked
+    assert "an AWS key" in desk.status
+
+
+def test_why_nothing_comes_is_told_in_the_status_and_gone_when_it_comes() -> None:
+    async def typed() -> None:
+        desk = completing(server)
+        assert await desk.at(*at(TEXT)) is None
+        assert desk.status == "No server answers."
+        server.fails = ""
+        assert await desk.at(*at(TEXT)) is not None
+        assert desk.status == ""
+
+    server = Server(fails="No server answers.")
+    asyncio.run(typed())
+
+
+def test_who_is_cancelled_leaves_the_answer_to_the_next_key() -> None:
+    async def typed() -> Suggestion | None:
+        desk = completing(server)
+        first = asyncio.create_task(desk.at(*at(TEXT)))
+        await asyncio.sleep(0.005)
+        first.cancel()
+        await asyncio.wait([first])
+        return await desk.at(*at(TEXT.replace("|", "    r|")))
+
+    server = Server(between=0.001)
+    found = asyncio.run(typed())
+    assert found is not None
+    assert len(server.asked) == 1
+
+
+def test_nothing_runs_on_when_the_document_is_closed() -> None:
+    async def closed() -> None:
+        desk = completing(server)
+        asked = asyncio.create_task(desk.at(*at(TEXT)))
+        await asyncio.sleep(0.005)
+        await desk.close()
+        assert await asked is None
+
+    server = Server(between=0.01)
+    asyncio.run(closed())
+    assert server.cancelled == 1
+
+
+def test_warming_reads_the_same_prompt_that_is_asked() -> None:
+    async def typed() -> None:
+        desk = completing(server)
+        await desk.warm(*at(TEXT))
+        await desk.at(*at(TEXT))
+
+    server = Server()
+    asyncio.run(typed())
+    warmed, asked = server.asked
+    assert {**asked, "generate": False} == warmed
