@@ -74,7 +74,8 @@ class _Output:
     "--deep",
     metavar="MODEL",
     envvar="VIVACE_DEEP",
-    help="Which model to ask when the first one's edit is refused twice.",
+    help="Which model to ask when the edits of the first are refused wherever it looks; with --yes "
+    "a large one also where nobody knows which part is meant.",
 )
 @options.url
 @options.key
@@ -107,9 +108,10 @@ def edit(
 
     The instruction is one argument, the last one; without it, what is piped in. Only the named
     files are ever changed. Files that git ignores or that look like secrets are not read. Every
-    edit is checked: that it parses, stays where it was asked, and drops nothing. A bad one is asked
-    for again, then from --deep, and otherwise refused; what is only suspicious is said beside the
-    change when you are asked.
+    edit is checked: that it parses, stays where it was asked, and drops nothing. After a bad one
+    the next likely place is tried, then --deep, and otherwise it is refused; what is only
+    suspicious is said beside the change when you are asked. Where it is not clear which part of a
+    file is meant, you are asked, and --yes stops.
 
     \b
     Exit status:
