@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.blocks import Block, Blocks, hunks_for, write
+from vivace.edits.blocks import Block, Blocks, hunks_for
 from vivace.errors import EditError
 from vivace.syntax.hunk import Hunk, apply
 
@@ -18,6 +18,12 @@ blocks = st.lists(
 )
 
 
+def written(block: Block) -> str:
+    """As a model is to write it."""
+    search, replace = "".join(block.search), "".join(block.replace)
+    return f"{block.path}\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n"
+
+
 def read(answer: str) -> list[Block]:
     reader = Blocks()
     return reader.feed(answer) + reader.finish()
@@ -27,7 +33,7 @@ def read(answer: str) -> list[Block]:
 def test_what_is_written_is_read_back_in_whatever_pieces(
     wanted: list[Block], cuts: list[int]
 ) -> None:
-    answer = "".join(write(block.path or "", block.search, block.replace) for block in wanted)
+    answer = "".join(map(written, wanted))
     reader = Blocks()
     found: list[Block] = []
     start = 0

@@ -11,7 +11,6 @@ new lines
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -22,7 +21,7 @@ from vivace.errors import EditError
 from vivace.syntax.hunk import Hunk, replacing
 from vivace.syntax.lines import lines_of
 
-__all__ = ["Block", "Blocks", "hunks_for", "write"]
+__all__ = ["Block", "Blocks", "hunks_for"]
 
 _SEARCH = re.compile(r"<{7} ?SEARCH\s*$")
 _DIVIDER = re.compile(r"={7}\s*$")
@@ -108,8 +107,3 @@ def hunks_for(text: str, block: Block) -> list[Hunk]:
         replacing(lines, match.start + a, match.start + b, new[c:d])
         for a, b, c, d in changes(theirs, ours)
     ]
-
-
-def write(path: str, search: Sequence[str], replace: Sequence[str]) -> str:
-    """A block as a model is to write it."""
-    return f"{path}\n<<<<<<< SEARCH\n{''.join(search)}=======\n{''.join(replace)}>>>>>>> REPLACE\n"

@@ -5,7 +5,7 @@ import pytest
 
 from vivace.edits.attempt import Attempt, Task, plan
 from vivace.edits.context import Context
-from vivace.edits.renaming.renames import Proven, Rename, asked, judged, renamed
+from vivace.edits.renaming.renames import Proven, Rename, asked, judged
 from vivace.syntax.source import Source
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen3-coder-30b-a3b"
@@ -83,7 +83,7 @@ def test_every_use_is_renamed_and_no_text_or_plain_word() -> None:
 
 def test_a_name_that_other_files_may_use_is_left_alone() -> None:
     source = Source.of("a.py", "def load():\n    return 1\n")
-    assert renamed(source, 0, 2, "rename load to read") is None
+    assert not isinstance(judged(source, 0, 2, "rename load to read"), Proven)
     found = judged(source, 0, 2, "rename load to read", frozenset({"load"}))
     assert found is not None
     assert not isinstance(found, Proven)
@@ -94,8 +94,9 @@ def test_a_name_that_other_files_may_use_is_left_alone() -> None:
 def test_lines_outside_of_those_that_are_given_are_never_left_behind() -> None:
     text = "def f():\n    return _g()\n\ndef _g():\n    return 1\n"
     source = Source.of("a.py", text)
-    assert renamed(source, 3, 5, "rename _g to _h") is None
-    assert renamed(source, 0, 5, "rename _g to _h") == text.replace("_g", "_h")
+    found = judged(source, 3, 5, "rename _g to _h")
+    assert isinstance(found, Proven)
+    assert (found.text, found.rows) == (text.replace("_g", "_h"), (1, 4))
 
 
 @pytest.mark.parametrize(

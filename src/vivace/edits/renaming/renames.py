@@ -20,10 +20,9 @@ from vivace.edits.renaming.scopes import Binding, Names, names_in
 from vivace.syntax.definitions import Definition
 from vivace.syntax.finding import Finding
 from vivace.syntax.languages import walk
-from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 
-__all__ = ["Doubt", "Proven", "Rename", "asked", "judged", "names_to_look_for", "renamed", "wrong"]
+__all__ = ["Doubt", "Proven", "Rename", "asked", "judged", "names_to_look_for", "wrong"]
 
 _NOUNS = (
     ("variable local constant", "variable parameter"),
@@ -152,18 +151,6 @@ def _has(source: Source, definition: Definition, name: str) -> bool:
 
 
 # -- the proof ------------------------------------------------------------------------------------
-
-
-def renamed(source: Source, start: int, end: int, instruction: str) -> str | None:
-    """The lines from ``start`` up to ``end`` after the rename that is asked for.
-
-    None where more is asked, where it is not certain what is meant, or what follows from it, and
-    where lines outside of these have to follow.
-    """
-    found = judged(source, start, end, instruction)
-    if not isinstance(found, Proven) or found.rows[0] < start or end < found.rows[1]:
-        return None
-    return "".join(lines_of(found.text)[start:end])
 
 
 def judged(
