@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -253,3 +254,22 @@ def test_a_selection_is_changed_and_nothing_else() -> None:
     assert outcome.text.endswith(
         "def load(path):\n    with open(path) as file:\n        return json.load(file)\n"
     )
+
+
+def test_an_edit_of_a_long_file_takes_not_much_longer_than_to_read_it() -> None:
+    body = (
+        "    total = sum(each.price_{0} for each in basket.items)\n    return round(total, {0})\n"
+    )
+    text = "".join(f"def price_of_{n}(basket):\n{body.format(n)}\n\n" for n in range(600))
+
+    def seconds() -> tuple[float, float]:
+        began = time.process_time()
+        _ = Source.of("shop.py", text).definitions
+        read = time.process_time()
+        asked = made("double the total in price_of_300", text)
+        outcome = answered(asked, asked.prediction.replace("(total,", "(2 * total,"))
+        assert outcome.good
+        return time.process_time() - read, read - began
+
+    edits, reads = zip(*(seconds() for _ in range(5)), strict=True)
+    assert min(edits) < 6 * min(reads)

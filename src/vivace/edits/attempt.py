@@ -12,6 +12,7 @@ smaller: noise is undone and imports find their place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -343,12 +344,16 @@ def _unfit(error: EditError) -> Finding:
 class _RegionReader:
     def __init__(self, made: EditPlan) -> None:
         self._plan = made
-        self._said = said_by(made.task.instruction, made.source.text)
         whole = len(made.shown) == len(made.source.lines)
         self._preamble = imports.Preamble(None if whole else made.source.language, made.old)
         self._rewrite = Rewrite(made.old, self._preamble)
 
+    @cached_property
+    def _said(self) -> frozenset[str]:
+        return said_by(self._plan.task.instruction, self._plan.source.text)
+
     def feed(self, delta: str) -> list[Hunk]:
+        _ = self._said  # worked out while the model writes, nobody waits for it
         try:
             return self._plan.shown.in_file(self._rewrite.feed(delta))
         except EditError:  # it will be said at the end
@@ -373,10 +378,11 @@ class _RegionReader:
     def _asked_for(self, hunks: list[Hunk]) -> list[Hunk]:
         """Without those that nothing gives a reason for, as far as the rest stands without them."""
         source, shown = self._plan.source, self._plan.shown
-        if checks.breaks(source, source.edited(shown.in_file(hunks))) is not None:
-            return hunks
         parts = divided(hunks)
-        for stray in unrelated(parts, self._said):
+        strays = unrelated(parts, self._said)
+        if not strays or checks.breaks(source, source.edited(shown.in_file(hunks))) is not None:
+            return hunks
+        for stray in strays:
             rest = [hunk for hunk in parts if hunk != stray]
             after = source.edited(shown.in_file(rest))
             if rest and checks.breaks(source, after) is None:

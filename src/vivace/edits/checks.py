@@ -94,14 +94,13 @@ def _outside(edit: Edit) -> Iterator[Finding]:
 
 
 def _placeholders(edit: Edit) -> Iterator[Finding]:
-    known = {line.strip() for line in edit.before.lines}
     for hunk in edit.hunks:
         gone = sum(bool(line.strip()) for line in hunk.old)
         for line in hunk.new:
             bare = line.strip()
             alone = bare in _ALONE and gone > len(hunk.new)
             said = gone and _COMMENT.match(line) and _STANDS_FOR_CODE.search(line)
-            if bare not in known and (alone or said):
+            if (alone or said) and not any(bare == old.strip() for old in edit.before.lines):
                 yield Finding(
                     "placeholder",
                     f"The model left code out and wrote '{bare[:60]}' for it.",
@@ -159,8 +158,8 @@ def _undecorated(source: Source) -> Iterator[tuple[str, str]]:
 
 
 def _indentation(edit: Edit) -> Iterator[Finding]:
-    ours = {line[0] for line in edit.before.lines if line[:1] in (" ", "\t") and line.strip()}
-    theirs = {line[0] for line in edit.added if line[:1] in (" ", "\t") and line.strip()}
+    theirs = _margins(edit.added)
+    ours = _margins(edit.before.lines) if theirs else set()
     if len(ours) == 1 and theirs - ours:
         kind = "spaces" if " " in ours else "tabs"
         yield Finding(
@@ -170,10 +169,16 @@ def _indentation(edit: Edit) -> Iterator[Finding]:
         )
 
 
+def _margins(lines: Sequence[str]) -> set[str]:
+    """What they are indented with."""
+    return {line[0] for line in lines if line.startswith((" ", "\t")) and not line.isspace()}
+
+
 def _line_ends(edit: Edit) -> Iterator[Finding]:
-    ours = {line.endswith("\r\n") for line in edit.before.lines if line.endswith("\n")}
+    text = edit.before.text
+    lines, long = text.count("\n"), text.count("\r\n")
     theirs = {line.endswith("\r\n") for line in edit.added if line.endswith("\n")}
-    if len(ours) == 1 and theirs - ours:
+    if lines and long in (0, lines) and theirs - {long > 0}:
         yield Finding(
             "line_ends",
             "The edit would mix line endings.",

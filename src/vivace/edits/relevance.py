@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
 from vivace.edits.diff import changes
-from vivace.edits.placing.words import nearest, telling, terms_of, words_in
+from vivace.edits.placing.words import nearest, telling, terms_of, vocabulary, words_in
 from vivace.syntax.hunk import Hunk
 
 __all__ = ["about", "alike", "divided", "said_by", "unrelated"]
@@ -41,15 +42,16 @@ class _Delta(Struct, frozen=True):
         return self.gone_terms | self.come_terms
 
 
-def said_by(instruction: str, text: str) -> set[str]:
-    """The words of an instruction, as code could have them."""
-    known = set(terms_of(text))
+@lru_cache(1)
+def said_by(instruction: str, text: str) -> frozenset[str]:
+    """The words of an instruction, as code could have them; asked for twice in an edit."""
+    known = vocabulary(text)
     said: set[str] = set()
     for term in terms_of(" ".join(telling(instruction))):
         said.add(term)
         if term not in known and (meant := nearest(term, known)) is not None:
             said.add(meant)
-    return said
+    return frozenset(said)
 
 
 def about(code: str, said: Collection[str]) -> bool:

@@ -63,8 +63,17 @@ class Edit:
     def added(self) -> list[str]:
         return [line for hunk in self.hunks for line in hunk.new]
 
+    @property
+    def rows(self) -> Iterator[tuple[int, int]]:
+        """The lines of ``after`` that the hunks brought, each from the first up to the second."""
+        moved = 0
+        for hunk in self.hunks:
+            if hunk.new:
+                yield hunk.start + moved, hunk.start + moved + len(hunk.new)
+            moved += len(hunk.new) - len(hunk.old)
+
     @cached_property
-    def said(self) -> set[str]:
+    def said(self) -> frozenset[str]:
         """The words of the instruction, by their parts."""
         return said_by(self.instruction, self.before.text)
 
@@ -89,7 +98,7 @@ class Edit:
         return [each for each in self.lost if self._may_lose(each)]
 
     @cached_property
-    def _new(self) -> list[Region]:
+    def new(self) -> list[Region]:
         before = {each.name for each in self.before.definitions}
         return [each for each in regions(self.after) if each.name not in before]
 
@@ -98,8 +107,8 @@ class Edit:
         if not self._names(each.name):
             return False
         old = self.before.part(each.start, each.end)
-        return not self._new or any(
-            alike(old, self.after.part(new.start, new.end), _RENAMED) for new in self._new
+        return not self.new or any(
+            alike(old, self.after.part(new.start, new.end), _RENAMED) for new in self.new
         )
 
     def _names(self, name: str) -> bool:
@@ -232,13 +241,13 @@ def _words_that_stay(edit: Edit) -> Counter[str]:
 
 def _unused(edit: Edit) -> Iterator[Finding]:
     """A helper that was taken out of a function and is not called in its place."""
-    before = {each.name for each in edit.before.definitions}
+    if len(edit.after.definitions) <= len(edit.before.definitions):
+        return
     words = Counter(_WORD.findall(edit.after.text))
-    for each in edit.after.definitions:
+    for each in edit.new:
         name = each.name.rpartition(".")[2]
         said = edit.said.intersection(parts_of(name)) or name.startswith("__")
-        grown = len(edit.after.definitions) > len(edit.before.definitions)
-        if grown and each.name not in before and words[name] == 1 and not said:
+        if words[name] == 1 and not said:
             yield _found(
                 "unused",
                 f"The edit would define `{name}` and never use it.",
@@ -282,9 +291,12 @@ def _foreign(edit: Edit) -> Iterator[Finding]:
     """Imports from elsewhere than the standard library, the project and what it depends on, the
     file's own sources and what was said: a model makes up modules, and a small edit brings no new
     dependency."""
+    come = {source for rows in edit.rows for source in sources(edit.after, rows)}
+    if not come:
+        return
     before = sources(edit.before)
     known = {_root(source) for source in before} | set(_WORD.findall(edit.instruction))
-    for source in sorted(sources(edit.after) - before):
+    for source in sorted(come - before):
         there = source.startswith(("<", "node:")) or _root(source) in _packages(edit.after)
         said = not known.isdisjoint({_root(source), *_WORD.findall(source)[-1:]})
         ours = edit.modules is not None and edit.modules.has(source)

@@ -167,10 +167,11 @@ def _bound_by_script(node: Node) -> set[str]:
     }
 
 
-def sources(source: Source) -> set[str]:
-    """What a file imports from, as it is written there; angle brackets belong to it in C."""
+def sources(source: Source, rows: tuple[int, int] | None = None) -> set[str]:
+    """What a file, or what touches some lines of it, imports from, as it is written there; angle
+    brackets belong to it in C."""
     found: set[str] = set()
-    for node in source.nodes(source.language.imports) if source.language else ():
+    for node in source.nodes(source.language.imports, rows) if source.language else ():
         for field in ("module_name", "name", "source", "path"):
             named = node.children_by_field_name(field)
             texts = [(each.text or b"").decode("utf-8", "replace") for each in named]

@@ -34,6 +34,8 @@ _HOMES = {
     "typing": "Any ClassVar Dict Final List Literal NamedTuple NoReturn Optional Protocol Self Set "
     "Tuple Type TypeVar TypedDict Union cast overload",
 }
+_WILDCARD = re.compile(r"import[\s\\(]*\*")
+"""Where such an import may stand; to look through the tree takes longer."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
@@ -84,8 +86,9 @@ def _touched(before: Source, after: Source) -> tuple[list[str], list[str], list[
 def _can_be_read_apart(source: Source) -> bool:
     """Whether its statements say what they say in the whole: none is wrong or indented, and none
     brings names unseen."""
-    indented = any(text[:1] in " \t" for _, text in source.statements)
-    return not source.errors and not indented and not source.nodes({"wildcard_import"})
+    if source.errors or any(text[:1] in " \t" for _, text in source.statements):
+        return False
+    return _WILDCARD.search(source.text) is None or not source.nodes({"wildcard_import"})
 
 
 def _reads(text: str) -> bool:
@@ -153,7 +156,7 @@ def _bound_by(node: ast.AST) -> Iterable[str]:
 
 def used_imports(imports: str, text: str) -> list[str]:
     """Those of the import statements that this text has a use for."""
-    words = set(re.findall(r"\w+", text))
+    words = set(re.findall(r"\w+", text)) if imports else set()
     kept: list[str] = []
     for node in _nodes(imports):
         if not isinstance(node, ast.Import | ast.ImportFrom):

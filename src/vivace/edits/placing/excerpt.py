@@ -35,8 +35,9 @@ class Excerpt:
 
     @cached_property
     def text(self) -> str:
-        lines, end = self.source.lines, line_end(self.source.lines)
-        return "".join(end if row == _GAP else lines[row] for row in self._rows)
+        lines = self.source.lines
+        gap = line_end(lines) if len(self.regions) > 1 else ""
+        return "".join(gap if row == _GAP else lines[row] for row in self._rows)
 
     @cached_property
     def _rows(self) -> list[int]:

@@ -11,14 +11,23 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
 from vivace.edits.placing.named_lines import lines_named
 from vivace.edits.placing.pieces import LONGEST, pieces
 from vivace.edits.placing.region import Region, Selection, around, regions, selected, whole_file
-from vivace.edits.placing.words import nearest, short_for, signs_in, telling, terms_of, words_in
+from vivace.edits.placing.words import (
+    nearest,
+    short_for,
+    signs_in,
+    telling,
+    terms_of,
+    vocabulary,
+    words_in,
+)
 from vivace.edits.renaming.renames import asked
 from vivace.syntax.source import Source
 
@@ -117,7 +126,9 @@ def _renamed_in(
 ) -> tuple[Region, ...]:
     """All pieces that have the names of a rename, if they can be shown together."""
     rename = asked(instruction)
-    names = {old.rpartition(".")[2] for old, _ in rename.names} if rename is not None else set()
+    if rename is None:
+        return ()
+    names = {old.rpartition(".")[2] for old, _ in rename.names}
     pieces = [each.region for each in ranked]
     places = [
         each for each in pieces if not names.isdisjoint(words_in(source.part(each.start, each.end)))
@@ -165,9 +176,9 @@ def _ranked(
     known = pieces(source)
     texts = [source.part(each.start, each.end) for each in known]
     counts = [terms_of(text) for text in texts]
-    names = [terms_of(each.name.rpartition(".")[2]) for each in known]
-    asked = _asked(instruction, {term for each in counts for term in each})
-    spread = Counter(term for each in counts for term in each)
+    names = [vocabulary(each.name.rpartition(".")[2]) for each in known]
+    spread = Counter(chain.from_iterable(counts))
+    asked = _asked(instruction, spread)
     mean = sum(map(len, texts)) / max(1, len(texts))
     frames = lines_named(path, instruction, bare=True)
     quoted = [(each, sum(each in text for text in texts)) for each in _fragments(instruction)]
@@ -180,7 +191,7 @@ def _ranked(
             rare = math.log(1 + (len(known) - spread[term] + 0.5) / (spread[term] + 0.5))
             often = count[term]
             score += weight * rare * often * (_SATURATION + 1) / (often + _SATURATION * long)
-            score += weight * rare * _IN_NAME * bool(name[term])
+            score += weight * rare * _IN_NAME * (term in name)
         if not tests_meant and _is_test(each):
             score *= _TESTS
         score += sum(_FRAME for row in frames if each.start <= row < each.end)
@@ -204,7 +215,7 @@ def _share(piece: Region, named: Region) -> float:
     return 0.5 if named.contains(piece) or piece.contains(named) else 0.0
 
 
-def _asked(instruction: str, known: set[str]) -> dict[str, float]:
+def _asked(instruction: str, known: Collection[str]) -> dict[str, float]:
     """What to look for, and how much it counts."""
     weights: dict[str, float] = {}
     for term in [*terms_of(" ".join(telling(instruction))), *signs_in(instruction)]:

@@ -8,6 +8,7 @@ small model to rewrite.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from vivace.edits.placing.region import Region, regions
 from vivace.syntax.source import Source
@@ -32,17 +33,21 @@ def _within(
 ) -> Iterator[Region]:
     """The outermost definitions between these lines, and what stands between them."""
     at = start
-    for each in known:
+    for number, each in enumerate(known):
         if each.start < at or each.end > end:
             continue  # inside the last one, or on one line with another
         yield from _between(source, at, each.start, name)
-        yield from _definition(source, known, each)
+        yield from _definition(source, each, _inside(each, known[number + 1 :]))
         at = each.end
     yield from _between(source, at, end, name)
 
 
-def _definition(source: Source, known: Sequence[Region], each: Region) -> Iterator[Region]:
-    inner = [other for other in known if each.contains(other) and other != each]
+def _inside(outer: Region, following: Sequence[Region]) -> list[Region]:
+    near = takewhile(lambda each: each.start < outer.end, following)
+    return [each for each in near if outer.contains(each)]
+
+
+def _definition(source: Source, each: Region, inner: Sequence[Region]) -> Iterator[Region]:
     short = len(each) <= (LONGEST if each.kind == "function" else _SMALL)
     if short or (each.kind == "class" and not inner and len(each) <= LONGEST):
         yield each

@@ -10,13 +10,26 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from functools import lru_cache
 
-__all__ = ["nearest", "parts_of", "short_for", "signs_in", "telling", "terms_of", "words_in"]
+__all__ = [
+    "nearest",
+    "parts_of",
+    "short_for",
+    "signs_in",
+    "telling",
+    "terms_of",
+    "vocabulary",
+    "words_in",
+]
 
-_WORD = re.compile(r"[^\W\d_][\w$]*|_+[\w$]+|0[xXbBoO]|\d+(?:\.\d+)?")
-_SIGN = re.compile(r"\\[a-z0\\]|(?<![\w\"'])[&|^%~!<>=+*/?@-]{1,3}(?![\w])|(?<=\[)\^")
-"""Escapes, and operators that stand by themselves."""
+_WORD = re.compile(r"\w(?:(?<=[^\W\d_])[\w$]*|(?<=_)[\w$]+|(?<=0)[xXbBoO]|(?<=\d)\d*(?:\.\d+)?)")
+_SIGN = re.compile(
+    r"\\[a-z0\\]|[&|^%~!<>=+*/?@-](?<![\w\"'].)[&|^%~!<>=+*/?@-]{0,2}(?!\w)|\^(?<=\[\^)"
+)
+"""Escapes, and operators that stand by themselves. What both patterns may begin with is said in one
+set, and more of it behind: whatever is not in the set is then passed over at once."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ers", "ed", "er", "es", "ly", "s", "e", "y")
 _COMMON = (
@@ -36,6 +49,8 @@ _TYPO = 5
 _ALIKE = 0.77
 _SHORT = 3
 """Letters of an abbreviation."""
+_KNOWN = 50_000
+"""Words whose parts are remembered: a file has the same ones again and again."""
 
 
 def words_in(text: str) -> list[str]:
@@ -67,15 +82,23 @@ def _stem(part: str) -> str:
 
 def terms_of(text: str) -> Counter[str]:
     """Each name as a whole and by its parts, each escape and operator, and how often."""
-    return Counter([term for word in words_in(text) for term in _terms(word)] + _SIGN.findall(text))
+    found: Counter[str] = Counter()
+    for word, often in Counter(words_in(text)).items():
+        for term in _terms(word):
+            found[term] = found.get(term, 0) + often
+    found.update(signs_in(text))
+    return found
 
 
-def _terms(word: str) -> Iterator[str]:
-    parts = parts_of(word)
-    yield from parts
-    whole = "".join(parts)
-    if len(parts) > 1:
-        yield whole
+def vocabulary(text: str) -> set[str]:
+    """All names as wholes and by their parts."""
+    return {term for word in set(words_in(text)) for term in _terms(word)}
+
+
+@lru_cache(_KNOWN)
+def _terms(word: str) -> tuple[str, ...]:
+    parts = tuple(parts_of(word))
+    return (*parts, "".join(parts)) if len(parts) > 1 else parts
 
 
 def short_for(term: str, known: Collection[str]) -> str | None:
