@@ -361,5 +361,5 @@ def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_message_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vivace.client.connection.LONGEST_LINE", 100_000)
+    monkeypatch.setattr("vivace.client.dialling.LONGEST_LINE", 100_000)
     assert "1009" in str(failure(says("x" * 200_000)))

@@ -15,7 +15,8 @@ from tests.support.plain_endpoint import PlainEndpoint
 from tests.support.server import RunningGateway
 from tests.support.waiting import eventually
 from vivace.client.connection import ClientError, Connection, open_connection
-from vivace.client.http import http_wire
+from vivace.client.endpoint import Endpoint
+from vivace.client.http import HttpWire
 from vivace.engines.scripted import Fail, Reply, Say
 from vivace.protocol.sse import SseLines
 
@@ -151,7 +152,7 @@ def test_the_gateway_is_understood_over_http(gateway: RunningGateway) -> None:
     )
 
     async def asked() -> None:
-        connection = Connection(wire := http_wire(gateway.url, gateway.url, None))
+        connection = Connection(wire := HttpWire(Endpoint(gateway.url, gateway.url, None)))
         assert await text_of(connection, input="Hello") == "Hello."
         with pytest.raises(ClientError, match="Unwell"):
             await text_of(connection, input="Fail")

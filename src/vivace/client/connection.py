@@ -10,30 +10,23 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
-from vivace.addresses import is_loopback
+from vivace.client.dialling import NoWebSocket, api_address, dial, why_closed
+from vivace.client.endpoint import Endpoint
 from vivace.client.errors import ClientError
 from vivace.client.events import Failure, Response, ServerEvent, Steered, decode_event
-from vivace.client.http import http_wire
-from vivace.protocol.sse import LONGEST_LINE
+from vivace.client.http import HttpWire
 
 __all__ = ["ClientError", "Connection", "Figures", "open_connection"]
-
-_TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 _DISPENSABLE = ("prediction", "seed", "temperature")
 """Fields that another endpoint may not know and that an answer can do without."""
 
-_NO_WEBSOCKET = frozenset({200, 400, 404, 405, 426, 501})
-"""What servers answer to an upgrade that they do not know."""
-
-_GOODBYE_S = 2
 _LONGEST_ANSWER = 16_000_000
 """Characters; no model writes so much, so whoever sends it does not mean to end."""
 
@@ -62,7 +55,7 @@ class _WebSocketWire:
         try:
             event = decode_event(await self._socket.recv())
         except ConnectionClosed as closed:
-            raise ClientError(_why(closed)) from None
+            raise ClientError(why_closed(closed)) from None
         if event is None:
             raise ClientError("The server sent something that is no event of the Responses API.")
         return event
@@ -190,7 +183,7 @@ class Connection:
                     self._redirected()
                 ended = False
                 await self._interrupt_if_asked()
-            elif event.type in _TERMINAL:
+            elif event.ends:
                 ended = True
             else:
                 steers.note(event)
@@ -277,33 +270,6 @@ class Connection:
         return bool(named)
 
 
-def _address(url: str) -> str:
-    """Where the WebSocket is; an address without its /v1 is understood too."""
-    parts = urlsplit(url)
-    try:
-        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # the port is no number
-        sound = False
-    if not sound:
-        raise ClientError(f"{url!r} is no address of a server; one looks like http://HOST:PORT/v1.")
-    path = parts.path.rstrip("/") or "/v1"
-    return f"{parts.scheme.replace('http', 'ws')}://{parts.netloc}{path}/responses"
-
-
-def _why(closed: ConnectionClosed) -> str:
-    if closed.sent is not None and not closed.rcvd_then_sent:
-        code = closed.sent.code
-        return f"The server sent what no client takes (close code {code}); ask who runs it."
-    reason = closed.rcvd.reason if closed.rcvd else ""
-    return f"The server closed the connection. {reason}".strip()
-
-
-def _refusal(url: str, status: int) -> str:
-    if status == 401:
-        return f"The server at {url} wants a key (401); give it with --key or in VIVACE_KEY."
-    return f"The server at {url} refused the connection with status {status}; ask who runs it."
-
-
 @asynccontextmanager
 async def open_connection(url: str, key: str | None = None) -> AsyncIterator[Connection]:
     """Connect to the gateway at ``url`` (ending in ``/v1``). Leaving stops a running turn."""
@@ -315,28 +281,7 @@ async def open_connection(url: str, key: str | None = None) -> AsyncIterator[Con
 
 
 async def _dial(url: str, key: str | None) -> _Wire:
-    address = _address(url)
-    headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        socket = await connect(
-            address,
-            additional_headers=headers,
-            compression=None,
-            max_size=LONGEST_LINE,
-            close_timeout=_GOODBYE_S,
-            # A proxy for the world cannot reach this machine's own loopback.
-            proxy=None if is_loopback(urlsplit(url).hostname or "") else True,
-        )
-    except (OSError, TimeoutError):
-        raise ClientError(
-            f"No server answers at {url}. Start one with 'vivace up', or name another with --url.",
-            "no_server",
-        ) from None
-    except InvalidStatus as refused:
-        status = refused.response.status_code
-        if status in _NO_WEBSOCKET:
-            return http_wire(url, address.removesuffix("/responses").replace("ws", "http", 1), key)
-        raise ClientError(_refusal(url, status)) from None
-    except InvalidHandshake as refused:
-        raise ClientError(f"What answers at {url} is no Responses server: {refused}.") from None
-    return _WebSocketWire(socket)
+        return _WebSocketWire(await dial(url, key))
+    except NoWebSocket:
+        return HttpWire(Endpoint(url, api_address(url), key))

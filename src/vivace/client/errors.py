@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from vivace.errors import VivaceError
 
-__all__ = ["ClientError"]
+__all__ = ["ClientError", "no_server"]
 
 
 class ClientError(VivaceError):
     """The gateway cannot be reached, or said no."""
 
-    def __init__(self, message: str, code: str | None = None, param: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        code: str | None = None,
+        param: str | None = None,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        """``status`` is HTTP's word for it; ``retry_after`` seconds it may go better."""
         super().__init__(message)
         self.code = code
         self.param = param
+        self.status = status
+        self.retry_after = retry_after
+
+
+def no_server(url: str) -> ClientError:
+    return ClientError(
+        f"No server answers at {url}. Start one with 'vivace up', or name another with --url.",
+        "no_server",
+    )

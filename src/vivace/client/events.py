@@ -5,27 +5,52 @@ Only what is read here is here; the rest of an event is not looked at.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from vivace.client.errors import ClientError
+from vivace.retry_after import retry_after
 
 __all__ = ["Failure", "Response", "ServerEvent", "Steered", "decode_event"]
 
 _LONGEST_MESSAGE = 2000
+
+_TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+_TRY_AGAIN = re.compile(r"try again in ([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(ms|s)\b", re.IGNORECASE)
+"""Where an answer has begun there are no headers any more: the words have to say it."""
 
 
 class Failure(Struct):
     message: str = ""
     code: str | int | None = None
     param: str | None = None
+    headers: Any = None
+    """What HTTP would have said beside it, where it did not come by HTTP."""
 
-    def told(self) -> ClientError:
+    def told(
+        self, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> ClientError:
         words = self.message or "The server gave no reason."
-        shown = f"{words[:_LONGEST_MESSAGE]}..." if len(words) > _LONGEST_MESSAGE else words
-        return ClientError(shown, None if self.code is None else str(self.code), self.param)
+        return ClientError(
+            f"{words[:_LONGEST_MESSAGE]}..." if len(words) > _LONGEST_MESSAGE else words,
+            None if self.code is None else str(self.code),
+            self.param,
+            status=status,
+            retry_after=retry_after(headers or self._headers()) or self._said_in_words(),
+        )
+
+    def _headers(self) -> Mapping[str, str]:
+        given = self.headers if isinstance(self.headers, dict) else {}
+        return {name: each for name, each in given.items() if isinstance(each, str)}
+
+    def _said_in_words(self) -> float | None:
+        found = _TRY_AGAIN.search(self.message[:_LONGEST_MESSAGE])
+        return float(found[1]) / (1000 if found[2].lower() == "ms" else 1) if found else None
 
 
 class _Usage(Struct):
@@ -80,6 +105,7 @@ class Steered(Struct):
 
 class ServerEvent(Struct, kw_only=True):
     type: str
+    stream_id: str | None = None
     delta: Any = None
     response: Response | None = None
     steer: Steered = msgspec.field(default_factory=Steered)
@@ -87,6 +113,12 @@ class ServerEvent(Struct, kw_only=True):
     message: Any = None
     code: Any = None
     param: Any = None
+    status: Any = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is the last of its response."""
+        return self.type in _TERMINAL
 
     @property
     def text(self) -> str:

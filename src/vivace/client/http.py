@@ -8,27 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx2
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.addresses import is_loopback
+from vivace.client.endpoint import Endpoint
 from vivace.client.errors import ClientError
 from vivace.client.events import Failure, Response, ServerEvent, Steered, decode_event
-from vivace.protocol.sse import EndlessLine, SseLines
 
-__all__ = ["HttpWire", "http_wire"]
-
-_TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
+__all__ = ["HttpWire"]
 
 _WAITING = 256
 """So many events may wait to be read; then the server waits."""
-_REFUSAL = 100_000
 
 Event = dict[str, Any]
 
@@ -36,9 +27,8 @@ Event = dict[str, Any]
 class HttpWire:
     """Events in and out, one response at a time."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
-        self._http = http
-        self._url = url
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._events: asyncio.Queue[ServerEvent | ClientError] = asyncio.Queue()
         self._room = asyncio.Event()
         """Set while few events wait: a server does not fill the memory of who reads slowly."""
@@ -69,7 +59,7 @@ class HttpWire:
 
     async def close(self) -> None:
         await self._stop()
-        await self._http.aclose()
+        await self._endpoint.close()
 
     @property
     def _running(self) -> bool:
@@ -119,25 +109,20 @@ class HttpWire:
                 await self._reading
 
     async def _read(self, body: Event) -> None:
-        content = msgspec.json.encode(body | {"stream": True})
         ended = False
+        answer = self._endpoint.post("/responses", body | {"stream": True})
         try:
-            async with self._http.stream("POST", "/responses", content=content) as answer:
-                if answer.status_code >= 400:
-                    said = await _beginning(answer)
-                    self._events.put_nowait(_refusal(self._url, answer.status_code, said))
-                    return
-                async for event in _events(answer):
-                    self._note(event)
-                    await self._pass_on(event)
-                    ended = ended or event.type in (*_TERMINAL, "error")
-        except (httpx2.TransportError, EndlessLine) as error:
-            self._events.put_nowait(
-                ClientError(f"{self._url} cannot be reached or broke off: {type(error).__name__}.")
-            )
-            return
-        if not ended:
-            self._events.put_nowait(ClientError(f"{self._url} broke off in the middle."))
+            async with contextlib.aclosing(answer):
+                async for data in answer:
+                    event = decode_event(data)
+                    if event is not None:  # [DONE]
+                        self._note(event)
+                        await self._pass_on(event)
+                        ended = ended or event.ends or event.type == "error"
+            if not ended:
+                raise self._endpoint.broke_off()
+        except ClientError as error:
+            self._events.put_nowait(error)
 
     def _note(self, event: ServerEvent) -> None:
         self._response = event.response or self._response
@@ -149,54 +134,3 @@ class HttpWire:
         if self._events.qsize() >= _WAITING:
             self._room.clear()
             await self._room.wait()
-
-
-async def _events(answer: httpx2.Response) -> AsyncIterator[ServerEvent]:
-    """Server-sent events; what is no event of the API is left out."""
-    lines = SseLines()
-    async for data in answer.aiter_bytes():
-        for line in lines.feed(data):
-            event = decode_event(line)
-            if event is not None:  # [DONE]
-                yield event
-
-
-async def _beginning(answer: httpx2.Response) -> bytes:
-    """Of an answer that is short, unless somebody means ill, as much as such answers have."""
-    body = b""
-    async for data in answer.aiter_bytes():
-        body += data
-        if len(body) > _REFUSAL:
-            break
-    return body
-
-
-class _Refused(Struct):
-    error: Failure
-
-
-def _refusal(url: str, status: int, said: bytes) -> ClientError:
-    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        refused = msgspec.json.decode(said, type=_Refused)
-        if refused.error.message:
-            return refused.error.told()
-    if status == 404:
-        return ClientError(
-            f"There is no Responses API at {url}; its address usually ends in /v1.", "not_found"
-        )
-    return ClientError(f"The server at {url} refused with status {status}.")
-
-
-def http_wire(url: str, base: str, key: str | None) -> HttpWire:
-    """``base`` is where the API stands; ``url`` is what the person calls it."""
-    headers = {"content-type": "application/json"}
-    if key:
-        headers["authorization"] = f"Bearer {key}"
-    http = httpx2.AsyncClient(
-        base_url=base,
-        headers=headers,
-        timeout=httpx2.Timeout(10, read=None),
-        trust_env=not is_loopback(urlsplit(base).hostname or ""),
-        verify=base.startswith("https"),
-    )
-    return HttpWire(http, url)

@@ -13,21 +13,15 @@ endpoint as it is set up here, never of a client: it sees neither.
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-
 import msgspec
 from msgspec import Raw, Struct
 
 from vivace.errors import EngineBusy, EngineError, EngineRefused
 
-__all__ = ["failure", "failure_in_stream", "retry_after"]
+__all__ = ["failure", "failure_in_stream"]
 
 _BUSY = 1.0
 """Seconds for which a busy endpoint is left alone that does not say how long."""
-_LONGEST = 86_400.0
 
 _DOWN = frozenset({502, 503, 504})
 _SET_UP_WRONG = frozenset({401, 402, 403, 404, 405, 407, 408})
@@ -60,16 +54,3 @@ def failure_in_stream(error: Raw) -> EngineError:
         code = None
     status = code if isinstance(code, int) else _STATUS_OF.get(code or "", 500)
     return failure(status, f"The engine failed: {bytes(error).decode(errors='replace')[:300]}")
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds for which an endpoint wants to be left alone, said as a number or as a date."""
-    said = headers.get("retry-after", "")
-    try:
-        seconds = float(said)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(said).timestamp() - time.time()
-        except ValueError:
-            return None
-    return min(seconds, _LONGEST) if seconds > 0 and not math.isnan(seconds) else None

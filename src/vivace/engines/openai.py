@@ -20,7 +20,7 @@ from vivace.completion import fim
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader
-from vivace.engines.failures import failure, retry_after
+from vivace.engines.failures import failure
 from vivace.engines.messages import chat_messages, estimate_tokens
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineDied
@@ -28,6 +28,7 @@ from vivace.models import Fim
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
 from vivace.protocol.sse import EndlessLine, SseLines
+from vivace.retry_after import retry_after
 
 __all__ = ["OpenAIEngine"]
 

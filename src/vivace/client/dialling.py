@@ -1,0 +1,68 @@
+"""Where a server's API stands, and a WebSocket to it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+from vivace.addresses import is_loopback
+from vivace.client.endpoint import refusal
+from vivace.client.errors import ClientError, no_server
+from vivace.protocol.sse import LONGEST_LINE
+
+__all__ = ["NoWebSocket", "api_address", "dial", "why_closed"]
+
+_NO_WEBSOCKET = frozenset({200, 400, 404, 405, 426, 501})
+"""What servers answer to an upgrade that they do not know."""
+
+_GOODBYE_S = 2
+
+
+class NoWebSocket(ClientError):
+    """Somebody answers there, and has no WebSocket."""
+
+
+def api_address(url: str) -> str:
+    """Where the API stands; an address without its /v1 is understood too."""
+    parts = urlsplit(url)
+    try:
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port is no number
+        sound = False
+    if not sound:
+        raise ClientError(f"{url!r} is no address of a server; one looks like http://HOST:PORT/v1.")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
+
+
+async def dial(url: str, key: str | None) -> ClientConnection:
+    address = api_address(url).replace("http", "ws", 1)
+    try:
+        return await connect(
+            f"{address}/responses",
+            additional_headers={"authorization": f"Bearer {key}"} if key else {},
+            compression=None,
+            max_size=LONGEST_LINE,
+            close_timeout=_GOODBYE_S,
+            # A proxy for the world cannot reach this machine's own loopback.
+            proxy=None if is_loopback(urlsplit(url).hostname or "") else True,
+        )
+    except (OSError, TimeoutError):
+        raise no_server(url) from None
+    except InvalidStatus as refused:
+        answer = refused.response
+        if answer.status_code in _NO_WEBSOCKET:
+            raise NoWebSocket(f"The server at {url} has no WebSocket.") from None
+        headers = {name.lower(): each for name, each in answer.headers.raw_items()}
+        raise refusal(url, answer.status_code, headers, answer.body or b"") from None
+    except InvalidHandshake as refused:
+        raise ClientError(f"What answers at {url} is no Responses server: {refused}.") from None
+
+
+def why_closed(closed: ConnectionClosed) -> str:
+    if closed.sent is not None and not closed.rcvd_then_sent:
+        code = closed.sent.code
+        return f"The server sent what no client takes (close code {code}); ask who runs it."
+    reason = closed.rcvd.reason if closed.rcvd else ""
+    return f"The server closed the connection. {reason}".strip()
