@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from vivace.edits.diff import changes
 from vivace.syntax.hunk import Hunk
-from vivace.syntax.languages import Language
+from vivace.syntax.languages import Language, row_after
 from vivace.syntax.lines import line_end
 from vivace.syntax.source import Source
 
@@ -154,7 +154,7 @@ def _place(source: Source, language: Language) -> int:
     for node in source.top:
         if not _is_heading(node, language):
             break
-        end = node.end_point.row + (node.end_point.column > 0)
+        end = row_after(node)
         # A comment directly above a definition belongs to it.
         if node.type in language.imports or end >= len(lines) or not lines[end].strip():
             place = end

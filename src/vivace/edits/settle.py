@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from vivace.edits.diff import between, changes
 from vivace.syntax.hunk import Hunk, apply
-from vivace.syntax.languages import Language
+from vivace.syntax.languages import Language, row_after
 from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
 from vivace.syntax.source import Source
 
@@ -100,9 +100,7 @@ def _clutter_rows(source: Source) -> set[int]:
     for node in source.nodes(imports | {"expression_statement"}):
         string = [child.type for child in node.named_children] == ["string"]
         if string or node.type in imports:
-            rows.update(
-                range(node.start_point.row, node.end_point.row + (node.end_point.column > 0))
-            )
+            rows.update(range(node.start_point.row, row_after(node)))
     return rows
 
 
@@ -113,7 +111,7 @@ def _comment_rows(source: Source) -> set[int]:
     for node in source.nodes(("comment", "line_comment", "block_comment")):
         first = node.start_point
         if not lines[first.row].encode()[: first.column].strip():
-            rows.update(range(first.row, node.end_point.row + (node.end_point.column > 0)))
+            rows.update(range(first.row, row_after(node)))
     return rows
 
 

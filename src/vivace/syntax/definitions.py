@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from tree_sitter import Node
 
-from vivace.syntax.languages import Language
+from vivace.syntax.languages import Language, row_after
 
 __all__ = ["Definition", "Kind", "definitions_among"]
 
@@ -89,10 +89,10 @@ def _first_row(node: Node, language: Language) -> int:
     """Where what leads it begins: what stands right above it, on lines of its own."""
     first, at = node.start_point.row, node
     while (before := _before(at)) is not None and before.type in language.leading:
-        if _end_row(before) < at.start_point.row:
+        if row_after(before) < at.start_point.row:
             break
         at = before
-        if at.prev_sibling is None or _end_row(at.prev_sibling) <= at.start_point.row:
+        if at.prev_sibling is None or row_after(at.prev_sibling) <= at.start_point.row:
             first = at.start_point.row
     return first
 
@@ -103,8 +103,3 @@ def _before(node: Node) -> Node | None:
     if before is None and node.parent is not None and node.parent.type == "block":
         return node.parent.prev_named_sibling
     return before
-
-
-def _end_row(node: Node) -> int:
-    """The line after its last one. Doc comments of Rust end at the beginning of that."""
-    return node.end_point.row + (node.end_point.column > 0)

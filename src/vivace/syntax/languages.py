@@ -31,6 +31,7 @@ __all__ = [
     "nests_too_deep",
     "nodes_of",
     "parse",
+    "row_after",
     "walk",
 ]
 
@@ -222,6 +223,12 @@ def walk(node: Node) -> Iterator[Node]:
         node = waiting.pop()
         yield node
         waiting.extend(reversed(node.children))
+
+
+def row_after(node: Node) -> int:
+    """The line after its last one. What takes its line's end with it, as doc comments of Rust do,
+    ends at the beginning of that."""
+    return node.end_point.row + (node.end_point.column > 0)
 
 
 def errors_in(tree: Tree) -> list[int]:

@@ -20,6 +20,7 @@ from vivace.syntax.languages import (
     nests_too_deep,
     nodes_of,
     parse,
+    row_after,
 )
 from vivace.syntax.lines import lines_of
 
@@ -69,7 +70,7 @@ class Source:
         these; two on one line are one."""
         rows: list[tuple[int, int]] = []
         for node in self.top:
-            start, end = node.start_point.row, node.end_point.row + (node.end_point.column > 0)
+            start, end = node.start_point.row, row_after(node)
             if rows and start < rows[-1][1]:
                 rows[-1] = (rows[-1][0], max(end, rows[-1][1]))
             else:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from vivace.syntax.hunk import Hunk
-from vivace.syntax.languages import Language, parse, walk
+from vivace.syntax.languages import Language, parse, row_after, walk
 from vivace.syntax.lines import line_end, lines_of
 from vivace.syntax.source import Source
 
@@ -211,13 +211,9 @@ def _run(top: Sequence[Node], language: Language) -> tuple[int, int]:
         elif run and node.type not in language.leading:
             break
         elif not run and (node.type in language.leading | _FIRST or docstring):
-            place = _row_after(node)
+            place = row_after(node)
         elif not run:
             break
     if not run:
         return place, place
-    return run[0].start_point.row, _row_after(run[-1])
-
-
-def _row_after(node: Node) -> int:
-    return node.end_point.row + (node.end_point.column > 0)
+    return run[0].start_point.row, row_after(run[-1])

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 from tree_sitter import Node
 
-from vivace.syntax.languages import Language, errors_in, parse, walk
+from vivace.syntax.languages import Language, errors_in, parse, row_after, walk
 from vivace.syntax.lines import dedented, margin_of
 from vivace.syntax.source import Source
 
@@ -95,9 +95,8 @@ def _widened(source: Source, chosen: Region) -> Region:
     ]
     if not touched or not len(chosen):
         return whole_file(source)
-    last = touched[-1].end_point
-    end = last.row + (last.column > 0)
-    return Region(min(chosen.start, touched[0].start_point.row), max(chosen.end, end))
+    start, end = touched[0].start_point.row, row_after(touched[-1])
+    return Region(min(chosen.start, start), max(chosen.end, end))
 
 
 def _whole_statements(source: Source, chosen: Region, language: Language) -> bool:
