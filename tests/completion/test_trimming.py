@@ -43,6 +43,21 @@ def test_a_model_that_goes_round_is_stopped() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "answer", "shown"),
+    [
+        ("if a {\n\tb()\n|\n}\n", "\tc()\n        d()", "\tc()"),
+        ("if a {\n    b()\n|\n}\n", "    c()\n\td()", "    c()"),
+        ("if a {\n    b()\n|\n}\n", "   c()", ""),
+        ("if a {\n|\n}\n", "  c()", "  c()"),
+    ],
+)
+def test_an_indentation_that_the_file_does_not_use_is_not_shown(
+    text: str, answer: str, shown: str
+) -> None:
+    assert trimmed(answer, place(text, "notes.txt")) == shown
+
+
+@pytest.mark.parametrize(
     ("path", "text", "answer", "shown"),
     [
         ("a.py", "def f(x):\n    return |\n", "(x", ""),

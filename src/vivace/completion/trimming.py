@@ -6,6 +6,7 @@ beginning on. An answer of which nothing is left is not shown.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -47,6 +48,25 @@ def _without_loops(answer: str, place: Place) -> str:
         ):
             return "\n".join(lines[: at - 1])
     return answer
+
+
+def _indented_as_the_file(answer: str, place: Place) -> str:
+    """Up to the first line whose indentation is made of something else than the file's own, tabs
+    or so many spaces."""
+    known = [_indentation(line) for line in (place.before + place.after).split("\n")]
+    signs = set().union(*known)
+    step = math.gcd(*map(len, known))
+    begun = place.before.rpartition("\n")[2]
+    lines = answer.split("\n")
+    for at, line in enumerate(lines):
+        own = _indentation(line if at else begun + line)
+        if signs and (not signs.issuperset(own) or len(own) % step):
+            return "\n".join(lines[:at])
+    return answer
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())] if line.strip() else ""
 
 
 def _without_next_lines(answer: str, place: Place) -> str:
@@ -101,6 +121,7 @@ def _as_far_as_it_parses(answer: str, place: Place) -> str:
 
 _STEPS: tuple[Callable[[str, Place], str], ...] = (
     _without_loops,
+    _indented_as_the_file,
     _without_next_lines,
     _without_rest_of_line,
     _as_far_as_it_parses,
