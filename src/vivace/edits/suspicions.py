@@ -181,9 +181,9 @@ def _returning(
     found: dict[str, bool] = {}
     for each in source.definitions:
         if each.kind == "function" and each.name in names:
-            leaving = source.nodes({"return_statement"} | others, (each.start, each.end))
+            leaving = source.nodes({"return_statement"} | _LEAVES, (each.start, each.end))
             returns = any(
-                (node.named_child_count or node.type in others)
+                (node.named_child_count if node.type == "return_statement" else node.type in others)
                 and each.start <= node.start_point.row < each.end
                 for node in leaving
             )

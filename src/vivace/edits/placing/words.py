@@ -74,6 +74,8 @@ def parts_of(word: str) -> list[str]:
 
 
 def _stem(part: str) -> str:
+    if len(part) <= _STEM or not part.endswith(_ENDINGS):
+        return part
     for ending in _ENDINGS:
         if part.endswith(ending) and len(part) - len(ending) >= _STEM:
             return part[: -len(ending)]
