@@ -741,3 +741,26 @@ def test_closing_closes_the_connection_to_the_endpoint(endpoint: Endpoint) -> No
         await engine.stop()
 
     asyncio.run(asyncio.wait_for(check(), 20))
+
+
+def test_an_answer_that_is_broken_off_is_counted_as_far_as_was_read(endpoint: Endpoint) -> None:
+    progress = {"total": 700, "cache": 640, "processed": 700, "time_ms": 9}
+
+    async def forever() -> AsyncIterator[bytes]:
+        yield event({**delta(content=""), "prompt_progress": progress})
+        while True:
+            yield event(delta(content="x"))
+            await asyncio.sleep(0.01)
+
+    endpoint.streams(forever)
+    work = ask("hi")
+
+    async def check() -> None:
+        engine = OpenAIEngine("e", CARD, endpoint.url, tells_progress=True)
+        async with aclosing(engine.generate(work)) as stream:
+            await anext(stream)
+        await engine.stop()
+
+    asyncio.run(asyncio.wait_for(check(), 20))
+    assert endpoint.asked[-1]["return_progress"] is True
+    assert (work.tally.input, work.tally.cached) == (700, 640)

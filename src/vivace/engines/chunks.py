@@ -61,9 +61,17 @@ class _Usage(Struct):
     completion_tokens_details: _Details | None = None
 
 
+class _Progress(Struct):
+    """How far llama.cpp has come with a prompt."""
+
+    cache: int = 0
+    processed: int = 0
+
+
 class _Chunk(Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
+    prompt_progress: _Progress | None = None
     error: Raw = Raw(b"null")
 
 
@@ -84,6 +92,7 @@ class ChunkReader:
         self._forced: list[str] | None = [] if forced else None
         self._reason = ""
         self._usage: _Usage | None = None
+        self._progress = _Progress()
         self._pieces = 0
         self._bytes = 0
         self._open: tuple[int, str | None] | None = None
@@ -99,6 +108,7 @@ class ChunkReader:
         if bytes(chunk.error) != b"null":
             raise failure_in_stream(chunk.error)
         self._usage = chunk.usage or self._usage
+        self._progress = chunk.prompt_progress or self._progress
         for choice in chunk.choices:
             if self._generate:
                 yield from self._choice(choice)
@@ -112,7 +122,13 @@ class ChunkReader:
     @property
     def read_so_far(self) -> int:
         """Tokens of the prompt, where the endpoint counts as it goes."""
-        return self._usage.prompt_tokens if self._usage is not None else 0
+        return self._usage.prompt_tokens if self._usage is not None else self._progress.processed
+
+    @property
+    def cached(self) -> int:
+        """Of these, what it had read before, likewise."""
+        details = self._usage.prompt_tokens_details if self._usage is not None else None
+        return (details.cached_tokens or 0) if details is not None else self._progress.cache
 
     @property
     def written(self) -> int:
@@ -132,12 +148,11 @@ class ChunkReader:
         """What is left when the stream has ended."""
         yield from self.rest()
         usage = self._usage or _Usage(completion_tokens=self.written)
-        prompt = usage.prompt_tokens_details or _Details()
         completion = usage.completion_tokens_details or _Details()
         tokens = Tokens(
             usage.prompt_tokens,
             usage.completion_tokens if self._generate else 0,
-            prompt.cached_tokens or 0,
+            self.cached,
             completion.reasoning_tokens or 0,
             completion.accepted_prediction_tokens or 0,
             completion.rejected_prediction_tokens or 0,

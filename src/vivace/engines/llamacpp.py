@@ -123,7 +123,13 @@ class LlamaCppEngine:
         ]
         # Its grammar lets a model that was told to call a tool answer with text all the same.
         self._api = OpenAIEngine(
-            name, card, f"{_ROOT}/v1", fim=fim, forces_calls=False, socket=self.socket
+            name,
+            card,
+            f"{_ROOT}/v1",
+            fim=fim,
+            forces_calls=False,
+            tells_progress=True,
+            socket=self.socket,
         )
         self._process: asyncio.subprocess.Process | None = None
         self._supervisor = supervisor or Supervisor()

@@ -48,14 +48,16 @@ class OpenAIEngine:
         fim: Fim | None = None,
         forces_calls: bool = True,
         predictions: bool = False,
+        tells_progress: bool = False,
         socket: Path | None = None,
     ) -> None:
         """``url`` ends in ``/v1``. ``upstream`` is the model's name there, if it is another.
 
         ``forces_calls``: whether the endpoint really makes a call when one is required. Where it
         does not, the call is asked for by a schema, which it does follow. ``predictions``: whether
-        it takes the text that a client foretells. ``socket``: the Unix socket of an endpoint that
-        has no port; the host in ``url`` is but a name then.
+        it takes the text that a client foretells. ``tells_progress``: whether it says how far it
+        has read when it is asked to, so that work that is broken off is counted too. ``socket``:
+        the Unix socket of an endpoint that has no port; the host in ``url`` is but a name then.
         """
         self.name = name
         self.cards: Sequence[Card] = (card,)
@@ -63,6 +65,7 @@ class OpenAIEngine:
         self._fim = fim
         self._forces_calls = forces_calls
         self._predictions = predictions
+        self._tells_progress = tells_progress
         self._running = 0
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._connect = functools.partial(_client, url.rstrip("/"), headers, socket)
@@ -115,7 +118,8 @@ class OpenAIEngine:
             ) from error
         finally:
             self._running -= 1
-            work.tally.input, work.tally.output = reader.read_so_far, reader.written
+            work.tally.input, work.tally.cached = reader.read_so_far, reader.cached
+            work.tally.output = reader.written
 
     @contextlib.asynccontextmanager
     async def _streaming(self, path: str, body: dict[str, Any]) -> AsyncIterator[httpx2.Response]:
@@ -182,6 +186,7 @@ class OpenAIEngine:
             "max_tokens": sampling.max_tokens if work.generate else 1,
             "seed": sampling.seed,
             "stop": [*stop, *sampling.stop] or None,
+            "return_progress": self._tells_progress or None,
         }
         return {name: value for name, value in settings.items() if value is not None}
 
