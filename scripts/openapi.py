@@ -124,6 +124,7 @@ class Model(Struct):
     created: int
     owned_by: str
     context_window: int
+    fill_in_the_middle: bool
 
 
 class Models(Struct):

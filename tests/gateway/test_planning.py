@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,15 @@ from vivace.protocol.codec import decode_create
 from vivace.protocol.items import Item
 
 LIMIT = 2000
+
+
+async def ask(gateway: Gateway, body: dict[str, Any]) -> None:
+    async with gateway.running():
+        collector = Collector()
+        connection = gateway.runner.connect(collector, "local", "r")
+        await connection.receive(decode_create(json.dumps(body).encode()))
+        await connection.finished()
+        assert collector.result().status == "completed"
 
 
 async def talk(gateway: Gateway, turns: int) -> None:
@@ -45,6 +55,23 @@ def test_an_endpoint_that_does_not_count_is_handed_no_more_than_fits(tmp_path: P
     assert len(handed) == 12
     assert max(handed) < LIMIT
     assert max(handed) > LIMIT // 2
+
+
+def test_a_gap_is_fitted_to_the_context_with_room_for_its_answer(tmp_path: Path) -> None:
+    lines = "".join(f"value_{number} = {number}\n" for number in range(5000))
+    with Endpoint() as endpoint:
+        endpoint.answers(stream({"choices": [{"text": "x", "finish_reason": "stop"}]}))
+        engine = {"kind": "openai", "model": "m", "url": endpoint.url, "context": LIMIT}
+        config = configuration(engines=[{"name": "e", **engine}])
+        fill = {"prefix": lines, "suffix": lines, "typed": "value", "files": []}
+        asyncio.run(ask(Gateway(config, tmp_path), {"fill": fill, "max_output_tokens": 100}))
+        [body] = endpoint.asked
+    prompt, suffix = body["prompt"], body["suffix"]
+    assert (lines + "value").endswith(prompt)
+    assert prompt.startswith("value_")
+    assert lines.startswith(suffix)
+    assert suffix.endswith("\n")
+    assert LIMIT // 2 < (len(prompt) + len(suffix)) / 3 < LIMIT - 100
 
 
 @pytest.mark.parametrize(("words", "beside"), [(10, False), (20_000, True)], ids=["few", "many"])

@@ -104,6 +104,30 @@ def test_models_are_listed_with_auto(tiers: RunningGateway) -> None:
     assert tiers.http.get("/v1/models/auto").json()["id"] == "auto"
 
 
+def test_a_model_says_whether_it_fills_gaps() -> None:
+    """Their names tell nothing; ``auto`` fills where its fast tier does."""
+
+    def endpoint(name: str, model: str) -> dict[str, Any]:
+        url = "http://127.0.0.1:9/v1"
+        return {"name": name, "kind": "openai", "model": model, "url": url}
+
+    config = configuration(
+        engines=[
+            engine("scripted"),
+            endpoint("coder", "qwen2.5-coder-7b"),
+            endpoint("talker", "unheard-of"),
+        ],
+        tiers=[tier("fast", "scripted", "coder"), tier("deep", "coder", "talker")],
+    )
+    with RunningGateway(config=config) as gateway:
+        rows = gateway.http.get("/v1/models").json()["data"]
+    assert {row["id"]: row["fill_in_the_middle"] for row in rows} == {
+        "fast": True,
+        "deep": False,
+        "auto": True,
+    }
+
+
 def test_without_tiers_there_is_no_auto(gateway: RunningGateway) -> None:
     refused = gateway.http.post(RESPONSES, json={"input": "Hi", "model": "auto"})
     assert refused.status_code == 404
@@ -138,6 +162,18 @@ def test_one_tier_used_up_leaves_the_other_alone(dimension: str) -> None:
             assert refused.json()["error"]["code"] == "rate_limit_exceeded"
             assert int(refused.headers["retry-after"]) >= 1
             assert post(gateway, **body | {"model": "deep"})["status"] != "failed"
+
+
+def test_all_that_a_completion_shows_is_charged_but_no_more_than_fits() -> None:
+    limits = {"input_tokens_per_minute": 10_000}
+    config = configuration(
+        engines=[engine("fast", context=5000)], tiers=[tier("fast", limits=limits)]
+    )
+    file = {"path": "n.py", "text": "x = 1\n" * 100_000}
+    with RunningGateway([Reply(then=(Fail(),))], config=config) as gateway:
+        before = {"model": "fast", "fill": {"prefix": "a", "suffix": "b", "files": [file]}}
+        left = gateway.http.post(RESPONSES, json=before).headers["x-ratelimit-remaining-tokens"]
+        assert int(left) == pytest.approx(5000, abs=500)  # it grows while we look
 
 
 def test_what_is_left_stands_in_the_headers() -> None:

@@ -36,6 +36,8 @@ class Card(Struct, frozen=True):
     name: str
     context: int
     owned_by: str = "vivace"
+    fills: bool = False
+    """Whether it is known to fill a gap in a text."""
 
 
 class Sampling(Struct, frozen=True, kw_only=True):

@@ -90,32 +90,33 @@ _LOOK_AT_KEYS = 0.25
 
 
 def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> Engine:
-    card = Card(config.model, config.context)
     match config:
         case OpenAIConfig():
             check_remote(config)  # whoever made the configuration, and however
+            fim = _fim(config.upstream_model or config.model)
             return OpenAIEngine(
                 config.name,
-                card,
+                _card(config, fills=fim is not None),
                 config.url,
                 upstream=config.upstream_model,
                 key=_key(config),
-                fim=_fim(config.upstream_model or config.model),
+                fim=fim,
                 predictions=config.predictions,
             )
         case LlamaCppConfig():
+            fim = _fim(config.model) or _fim(config.path)
             return LlamaCppEngine(
                 config.name,
-                card,
+                _card(config, fills=fim is not None),
                 base / config.path,
-                fim=_fim(config.model) or _fim(config.path),
+                fim=fim,
                 slots=config.slots,
                 gpu_layers=config.gpu_layers,
                 drafts=config.speculation is not None,
                 supervisor=supervisor,
             )
         case VllmConfig():
-            return _vllm(config, card, base, supervisor)
+            return _vllm(config, base, supervisor)
     script = Script.load(base / config.script) if config.script else Script()
     capacity = Capacity(
         rate=config.rate,
@@ -125,25 +126,30 @@ def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> En
         prefill_chunk=config.prefill_chunk,
         patient_chunk=config.patient_chunk,
     )
-    return ScriptedEngine(config.name, [card], script, capacity)
+    return ScriptedEngine(config.name, [_card(config, fills=True)], script, capacity)
 
 
-def _vllm(config: VllmConfig, card: Card, base: Path, supervisor: Supervisor) -> Engine:
+def _vllm(config: VllmConfig, base: Path, supervisor: Supervisor) -> Engine:
     folder = base / config.path
     known = models.find(config.model) or models.find(config.path)
+    fim = known.fim if known else None
     devices = {"CUDA_VISIBLE_DEVICES": config.devices} if config.devices else {}
     return VllmEngine(
         config.name,
-        card,
+        _card(config, fills=fim is not None),
         str(folder) if folder.exists() else config.path,
         arguments=config.arguments,
         environment={**devices, **config.environment},
         tool_parser=config.tool_parser or (known.tool_form if known else None),
         reasoning_parser=config.reasoning_parser,
-        fim=known.fim if known else None,
+        fim=fim,
         speculation=config.speculation,
         supervisor=supervisor,
     )
+
+
+def _card(config: EngineConfig, *, fills: bool) -> Card:
+    return Card(config.model, config.context, fills=fills)
 
 
 def _tier(config: TierConfig) -> Tier:
@@ -332,6 +338,7 @@ class Gateway:
             "created": 0,
             "owned_by": card.owned_by,
             "context_window": card.context,
+            "fill_in_the_middle": card.fills,
         }
 
     async def _models(self, request: Request) -> HttpResponse:

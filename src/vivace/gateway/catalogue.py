@@ -42,15 +42,18 @@ class Catalogue:
     def _offer(self, tier: Tier) -> Offer:
         pool = [self.by_name[name] for name in tier.engines]
         # Whichever engine of the pool takes a turn, it must fit.
-        context = min(engine.cards[0].context for engine in pool)
-        return Offer(tier, Card(tier.name, context, pool[0].cards[0].owned_by), pool[0])
+        cards = [engine.cards[0] for engine in pool]
+        context = min(card.context for card in cards)
+        fills = all(card.fills for card in cards)
+        return Offer(tier, Card(tier.name, context, cards[0].owned_by, fills), pool[0])
 
     @property
     def cards(self) -> list[Card]:
         cards = [offer.card for offer in self._offers.values()]
         if self._routed:
             context = min(self._offers[name].card.context for name in self._routed)
-            cards.append(Card(AUTO, context))
+            filler, _ = self.routed(Ask(fill=True))
+            cards.append(Card(AUTO, context, fills=filler.card.fills))
         return cards
 
     def card(self, model: str) -> Card:

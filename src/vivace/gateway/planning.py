@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from vivace.completion import fitting
 from vivace.conversation import compaction
 from vivace.conversation.chain import tools_in
 from vivace.conversation.context import fit, refuse_images
@@ -161,7 +162,8 @@ class Planner:
             offer, routing = self._catalogue.routed(ask)
         else:
             offer = self._catalogue.offer(model)
-        if ticket.request.body.truncation == "auto":  # no more of it is read than fits
+        request = ticket.request  # no more of it is read than fits
+        if request.body.truncation == "auto" or (request.fill and request.fill.is_gap):
             ask = replace(ask, input_tokens=min(ask.input_tokens, offer.card.context))
         return offer, routing, ask
 
@@ -176,8 +178,7 @@ def _ask(ticket: Ticket) -> Ask:
     """What is known of a request before it runs; lengths are estimates."""
     request, body = ticket.request, ticket.request.body
     fill = request.fill
-    shown = [Message(role="user", content=fill.prefix + (fill.suffix or ""))] if fill else ()
-    fresh = estimate_tokens(shown or ticket.input)
+    fresh = estimate_tokens([_text(fitting.shown(fill))] if fill else ticket.input)
     known = ticket.parent.tokens if ticket.parent else 0
     past = known or estimate_tokens(ticket.past)
     return Ask(
@@ -229,7 +230,7 @@ def _work(ticket: Ticket, offer: Offer, prompt: Chat | Fill, priority: int, owne
 async def _fitted(ticket: Ticket, offer: Offer, ask: Ask) -> tuple[Chat | Fill, int]:
     """Beside the event loop if it is long: an engine may have to tokenise what it counts."""
     counted = ticket.parent is not None and ticket.parent.tokens
-    if (ask.new_tokens if counted else ask.input_tokens) < _SHORT:
+    if max(ask.new_tokens, 0 if counted else ask.input_tokens) < _SHORT:
         return _prompt(ticket, offer)
     return await asyncio.to_thread(_prompt, ticket, offer)
 
@@ -240,9 +241,10 @@ def _prompt(ticket: Ticket, offer: Offer) -> tuple[Chat | Fill, int]:
     With it, what the conversation is longer than that: what was dropped, without the instructions
     and tools that are read beside it.
     """
-    if ticket.request.fill is not None:
-        return ticket.request.fill, 0
     engine, card = offer.engine, offer.card
+    fill = ticket.request.fill
+    if fill is not None:
+        return _fill(fill, ticket, offer) if fill.is_gap else fill, 0
     refuse_images(ticket.input, card.name)
     toolbox = _all_tools(ticket.request.toolbox, (*ticket.past, *ticket.input))
     fixed = engine.count(_fixed(ticket.request.body.instructions, toolbox), card.name)
@@ -256,6 +258,20 @@ def _prompt(ticket: Ticket, offer: Offer) -> tuple[Chat | Fill, int]:
         truncate=ticket.request.body.truncation == "auto",
     )
     return _chat(ticket, toolbox, fitted.items), fitted.dropped - fixed
+
+
+def _fill(fill: Fill, ticket: Ticket, offer: Offer) -> Fill:
+    """Its answer needs room too, but not at the cost of most of what it is made from."""
+    engine, card = offer.engine, offer.card
+    answer = min(ticket.request.body.max_output_tokens or _USUAL_ANSWER, card.context // 4)
+    return fitting.fit(
+        fill, card.context - answer, lambda text: engine.count([_text(text)], card.name)
+    )
+
+
+def _text(text: str) -> Message:
+    """Plain text in a form that can be counted."""
+    return Message(role="user", content=text)
 
 
 def _chat(ticket: Ticket, toolbox: Toolbox, items: Sequence[Item]) -> Chat:

@@ -141,6 +141,12 @@ class Fill(Struct, frozen=True, kw_only=True):
     path: str | None = None
     files: tuple[OtherFile, ...] = ()
 
+    @property
+    def is_gap(self) -> bool:
+        """Whether text stands behind it, be it none: otherwise it is a prompt as somebody wrote it,
+        perhaps with a template's marks in it."""
+        return self.suffix is not None
+
 
 class CacheOptions(Struct, frozen=True):
     prewarm: bool | None = None
