@@ -19,6 +19,7 @@ _COMMANDS = {
     "config": "serve",
     "connect": "connect",
     "demo": "demo",
+    "doctor": "doctor",
     "edit": "edit",
     "keys": "keys",
     "serve": "serve",

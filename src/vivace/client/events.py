@@ -54,7 +54,9 @@ class Failure(Struct):
 
 
 class _Usage(Struct):
+    input_tokens: int = 0
     output_tokens: int = 0
+    input_tokens_details: Any = None
     output_tokens_details: Any = None
 
 
@@ -75,6 +77,15 @@ class Response(Struct):
     @property
     def output_tokens(self) -> int:
         return self.usage.output_tokens if self.usage else 0
+
+    @property
+    def tokens_read(self) -> int:
+        """Of the input, those that the engine did not know already; 0 where nobody counts."""
+        if self.usage is None:
+            return 0
+        details = self.usage.input_tokens_details
+        known = details.get("cached_tokens") if isinstance(details, dict) else None
+        return self.usage.input_tokens - (known if isinstance(known, int) else 0)
 
     @property
     def drafted_tokens(self) -> int:

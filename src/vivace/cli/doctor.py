@@ -1,0 +1,259 @@
+"""``vivace doctor``: what is well, what is not, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Literal
+
+import click
+import msgspec
+from msgspec import Struct
+
+from vivace import __version__
+from vivace.cli import options
+from vivace.cli.clients import CLIENTS, Endpoint, Person, Served
+from vivace.cli.output import put, say, styled
+from vivace.client.checkup import measure_cancel, measure_speed
+from vivace.client.connection import ClientError
+from vivace.client.get import Unanswered
+from vivace.client.models import ServedModel, list_models
+
+__all__ = ["doctor"]
+
+_SLOW_READING = 100.0
+_SLOW_WRITING = 8.0
+"""Tokens per second; below, a suggestion comes later than anybody waits for it."""
+_LATE_S = 2.0
+"""An engine that is free begins an answer no later than this beyond the usual."""
+
+_EDITORS = {"nvim": "neovim", "code": "vscode", "emacs": "emacs", "hx": "helix", "zed": "zed"}
+"""Programs, and what ``vivace connect`` calls them."""
+
+
+class Finding(Struct, frozen=True):
+    check: str
+    state: Literal["ok", "wrong", "hint"]
+    found: str
+    advice: str = ""
+
+
+@click.command()
+@options.url
+@options.key
+@click.option("--json", "as_json", is_flag=True, help="The findings as JSON, for programs.")
+def doctor(url: str, key: str | None, as_json: bool) -> None:
+    """Check all that completions and edits need, and say what to do where something is wrong.
+
+    Asks the server a few short questions, which takes some seconds. The exit code is 0 only if all
+    is well.
+    """
+    findings = asyncio.run(_examined(url, key, aloud=not as_json))
+    well = all(finding.state != "wrong" for finding in findings)
+    if as_json:
+        told = {"well": well, "checks": findings}
+        put(msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n")
+    sys.exit(0 if well else 1)
+
+
+async def _examined(url: str, key: str | None, *, aloud: bool) -> list[Finding]:
+    findings = []
+    async for finding in _examine(url, key):
+        findings.append(finding)
+        if aloud:
+            _tell(finding)
+    return findings
+
+
+_COLOURS = {"ok": "green", "wrong": "red", "hint": "yellow"}
+
+
+def _tell(finding: Finding) -> None:
+    say(
+        styled(f"{finding.state:6}", fg=_COLOURS[finding.state]),
+        f"{finding.check:9}",
+        finding.found,
+    )
+    if finding.advice:
+        say(f"{'':15}{finding.advice}")
+
+
+async def _examine(url: str, key: str | None) -> AsyncIterator[Finding]:
+    yield _versions()
+    yield _language_server()
+    try:
+        listing = await list_models(url, key)
+    except Unanswered:
+        yield Finding("server", "wrong", f"nobody answers at {url}", _NO_SERVER)
+    else:
+        yield Finding("server", "ok", f"answers at {url}")
+        if listing.status in (401, 403):
+            yield _refused(key)
+        else:
+            async for finding in _work(url, key, listing.models):
+                yield finding
+    for finding in _editors():
+        yield finding
+
+
+_NO_SERVER = (
+    "Start one with: vivace up. Name another with --url or VIVACE_URL. vivace up listens to its "
+    "own machine only; from another it is reached through ssh -L 8765:127.0.0.1:8765 THAT-MACHINE, "
+    "or, started there, ssh -R 8765:127.0.0.1:8765 THIS-MACHINE."
+)
+
+
+# -- this machine ---------------------------------------------------------------------------------
+
+
+def _versions() -> Finding:
+    told = f"vivace {__version__}, Python {platform.python_version()}, {platform.system()}"
+    return Finding("versions", "ok", told)
+
+
+def _language_server() -> Finding:
+    try:
+        parts = [f"{name} {importlib.metadata.version(name)}" for name in ("pygls", "lsprotocol")]
+    except importlib.metadata.PackageNotFoundError as missing:
+        return Finding(
+            "lsp",
+            "wrong",
+            f"vivace lsp, which editors start, lacks {missing.name}",
+            "Install it: pip install 'vivace[lsp]'",
+        )
+    return Finding("lsp", "ok", f"vivace lsp can run ({', '.join(parts)})")
+
+
+def _editors() -> Iterator[Finding]:
+    found = {program: name for program, name in _EDITORS.items() if shutil.which(program)}
+    set_up = {name for name in found.values() if _is_set_up(name)}
+    if not found:
+        names = ", ".join(_EDITORS)
+        yield Finding("editors", "hint", f"none is on PATH (looked for {names})")
+    for program, name in found.items():
+        if name in set_up:
+            yield Finding("editors", "ok", f"{program} is set up")
+        else:
+            yield Finding(
+                "editors",
+                "hint" if set_up else "wrong",
+                f"{program} is not set up",
+                f"Set it up: vivace connect {name}",
+            )
+
+
+def _is_set_up(name: str) -> bool:
+    if name not in CLIENTS:
+        return False
+    person = Person(Path.home(), os.environ)
+    edits = CLIENTS[name].recipe(Endpoint("http://127.0.0.1/v1", (Served(""),)), person).edits
+    return any(edit.path.is_file() and edit.holds(_text(edit.path)) for edit in edits)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+# -- the server -----------------------------------------------------------------------------------
+
+
+def _refused(key: str | None) -> Finding:
+    if key:
+        return Finding(
+            "key",
+            "wrong",
+            "the server does not know this key",
+            "Ask who runs it, or make one there with: vivace keys create NAME",
+        )
+    return Finding(
+        "key", "wrong", "the server asks for a key", "Give it with VIVACE_KEY, or with --key."
+    )
+
+
+async def _work(
+    url: str, key: str | None, models: tuple[ServedModel, ...]
+) -> AsyncIterator[Finding]:
+    yield Finding("key", "ok", "the key is accepted" if key else "the server asks for none")
+    if not models:
+        yield Finding(
+            "models",
+            "wrong",
+            "the server lists none",
+            "Is --url the address of an OpenAI-compatible server, up to and including /v1?",
+        )
+        return
+    yield Finding("models", "ok", ", ".join(model.id for model in models))
+    yield _filling(models)
+    filler = next((model for model in models if model.fill_in_the_middle), models[0]).id
+    yield await _speed(url, key, filler)
+    yield await _cancel(url, key, filler)
+
+
+def _filling(models: tuple[ServedModel, ...]) -> Finding:
+    fillers = [model.id for model in models if model.fill_in_the_middle]
+    if fillers:
+        return Finding("fill", "ok", f"{', '.join(fillers)} can complete at the cursor")
+    if all(model.fill_in_the_middle is None for model in models):
+        return Finding("fill", "hint", "the server does not tell whether a model fills gaps")
+    return Finding(
+        "fill",
+        "wrong",
+        "no model is known to fill gaps, so nothing can be completed at the cursor",
+        "Serve one that is, such as: vivace up --model qwen2.5-coder-1.5b",
+    )
+
+
+async def _speed(url: str, key: str | None, model: str) -> Finding:
+    try:
+        speed = await measure_speed(url, key, model)
+    except (ClientError, TimeoutError) as error:
+        return _unanswered("speed", model, error)
+    told = f"{model} reads {_rate(speed.reading)} and writes {_rate(speed.writing)}"
+    slow = (speed.reading or _SLOW_READING) < _SLOW_READING
+    slow = slow or (speed.writing or _SLOW_WRITING) < _SLOW_WRITING
+    if slow:
+        return Finding(
+            "speed",
+            "wrong",
+            f"{told}: suggestions will come too late",
+            "Serve a smaller model (vivace up --model qwen2.5-coder-0.5b), or free the machine.",
+        )
+    return Finding("speed", "ok", told)
+
+
+def _rate(rate: float | None) -> str:
+    return "at an unknown speed" if rate is None else f"{rate:.0f} tokens/s"
+
+
+async def _cancel(url: str, key: str | None, model: str) -> Finding:
+    try:
+        cancel = await measure_cancel(url, key, model)
+    except (ClientError, TimeoutError) as error:
+        return _unanswered("cancel", model, error)
+    told = (
+        f"after a cancel the next answer begins within {cancel.after_cancel:.2f} s "
+        f"(usually {cancel.usual:.2f} s)"
+    )
+    if cancel.after_cancel > cancel.usual + _LATE_S:
+        return Finding(
+            "cancel",
+            "wrong",
+            f"{told}: the engine goes on with what was cancelled",
+            "Some versions of llama-server do (its issues 13262 and 24496): update it, or let "
+            "vivace up run its own.",
+        )
+    return Finding("cancel", "ok", told)
+
+
+def _unanswered(check: str, model: str, error: Exception) -> Finding:
+    why = str(error) or "no answer came in two minutes"
+    return Finding(check, "wrong", f"{model} could not be asked: {why}", "See the server's log.")
