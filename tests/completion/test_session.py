@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from vivace.completion.neighbours import Neighbour
 from vivace.completion.session import Ask, Decision, Nothing, Session, Show, Wait
 from vivace.completion.windows import Window
 
@@ -58,7 +59,7 @@ def test_inside_a_word_the_running_answer_is_waited_for() -> None:
     typist.ask()
     asked = typist.type("    return so")
     assert isinstance(asked, Wait)
-    asked = typist.answer(Ask(asked.number, Window("", ""), "", ""), "    total = a\n\n")
+    asked = typist.answer(Ask(asked.number, (), Window("", ""), "", ""), "    total = a\n\n")
     assert isinstance(asked, Ask)
     assert (asked.typed, asked.starts_with) == ("    return", "")
     assert typist.type("r") == Wait(asked.number)
@@ -114,6 +115,21 @@ def test_after_a_pause_and_elsewhere_the_gap_is_anchored_anew() -> None:
     assert isinstance(later, Ask)
     assert later.typed == ""
     assert later.window.prefix.endswith("total = a + b\n")
+
+
+def test_other_files_change_only_with_the_anchor() -> None:
+    typist = Typist()
+    typist.session.neighbours = [Neighbour("new.py", "x = 1\n"), Neighbour("old.py", "y = 2\n")]
+    first = typist.ask()
+    typist.session.neighbours = [Neighbour("newer.py", "z = 3\n")]
+    second = typist.type("    total = a + b\n    return")
+    later = typist.ask(60.0)
+    assert isinstance(first, Ask)
+    assert isinstance(second, Ask)
+    assert isinstance(later, Ask)
+    assert [each.path for each in first.files] == ["old.py", "new.py"]
+    assert second.files == first.files
+    assert [each.path for each in later.files] == ["newer.py"]
 
 
 def _writes(before: str, starts_with: str) -> str:

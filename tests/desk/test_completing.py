@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vivace.client.errors import ClientError
+from vivace.completion.neighbours import Neighbour
 from vivace.desk.completing import Completing, Suggestion
 
 TEXT = "def add(a, b):\n|\n\n\nprint(add(1, 2))\n"
@@ -104,6 +105,15 @@ def test_a_key_in_the_text_is_sent_nowhere() -> None:
     asyncio.run(desk.warm(*at(secret + TEXT)))
     assert not server.asked
     assert "an AWS key" in desk.status
+
+
+def test_another_file_with_a_key_is_left_out() -> None:
+    server = Server()
+    desk = completing(server)
+    secret = "KEY = 'AKIA" + "ABCDEFGHIJKLMNOP'\n"
+    desk.beside([Neighbour("b.py", "b = 1\n"), Neighbour("c.py", secret)])
+    assert asyncio.run(desk.at(*at(TEXT))) is not None
+    assert server.asked[0]["files"] == [{"path": "b.py", "text": "b = 1"}]
 
 
 def test_why_nothing_comes_is_told_in_the_status_and_gone_when_it_comes() -> None:

@@ -11,6 +11,7 @@ Decisions out, text and ``now`` in; nothing here waits or sends. A key is answer
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -18,8 +19,10 @@ from vivace.completion.anchor import Anchor, Typed, anchored, line_before, typed
 from vivace.completion.extent import Cut, cut
 from vivace.completion.healing import held_back
 from vivace.completion.memory import Answer, Memory
+from vivace.completion.neighbours import Neighbour, pieces_of
 from vivace.completion.trimming import Place, closers_written, trimmed
 from vivace.completion.windows import Window, window
+from vivace.protocol.requests import OtherFile
 
 __all__ = ["Ask", "Decision", "Nothing", "Session", "Show", "Wait"]
 
@@ -35,6 +38,7 @@ _IDLE = 8.0
 
 class Ask(Struct, frozen=True):
     number: int
+    files: tuple[OtherFile, ...]
     window: Window
     typed: str
     """Stands behind the middle mark."""
@@ -84,9 +88,13 @@ class _Running(Struct):
 
 class Session:
     def __init__(self, path: str, room: int) -> None:
-        """``room``: characters of the file that a prompt may have."""
+        """``room``: characters of the file that a prompt may have, and half as many of others."""
         self._path = path
         self._room = room
+        self.neighbours: Sequence[Neighbour] = ()
+        """Other files, the newest first. A change counts from the next anchor on: until then the
+        engine has read what it was shown."""
+        self._files: tuple[OtherFile, ...] = ()
         self._memory = Memory()
         self._anchor: Anchor | None = None
         self._window = Window("", "")
@@ -140,10 +148,10 @@ class Session:
         if self._running is not None:
             self.ended(self._running.number, failed=True)
 
-    def ahead_of(self, text: str, offset: int, now: float) -> Window:
+    def ahead_of(self, text: str, offset: int, now: float) -> Ask:
         """What the engine can read before anybody types here."""
         self._typed(text, offset, now)
-        return self._window
+        return Ask(0, self._files, self._window, "", "")
 
     # -- deciding ---------------------------------------------------------------------------------
 
@@ -156,6 +164,7 @@ class Session:
                 return typed
         self._anchor = anchored(text, offset)
         self._window = window(self._path, self._anchor, self._room)
+        self._files = pieces_of(self.neighbours, self._room // 2)
         self._tries.clear()
         return Typed(text[len(self._anchor.before) : offset])
 
@@ -176,4 +185,5 @@ class Session:
         self._number += 1
         one_line = bool(anchor.after.partition("\n")[0].strip())
         self._running = _Running(self._number, anchor, self._window, told, one_line)
-        return Ask(self._number, self._window, told, typed.text[len(told) :] if tries else "")
+        starts_with = typed.text[len(told) :] if tries else ""
+        return Ask(self._number, self._files, self._window, told, starts_with)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from vivace.client.errors import ClientError
+from vivace.completion.neighbours import Neighbour
 from vivace.completion.pace import Pace
 from vivace.completion.session import Ask, Nothing, Session, Show, Wait
-from vivace.completion.windows import Window
 from vivace.workspace.ignore import secret_content
 
 __all__ = ["Completing", "Filling", "Suggestion"]
@@ -81,6 +81,10 @@ class Completing:
     _answering: asyncio.Task[None] | None = None
     _newest: int = 0
 
+    def beside(self, neighbours: Sequence[Neighbour]) -> None:
+        """Other files that may be read, the newest first; without those that hold a secret."""
+        self._session.neighbours = [each for each in neighbours if _secret_in(each.text) is None]
+
     def __post_init__(self) -> None:
         self._session = Session(self.path, self.room)
 
@@ -106,7 +110,7 @@ class Completing:
                 case Wait():
                     pass
                 case Ask():
-                    if (what := _secret(decision.window, decision.typed)) is not None:
+                    if (what := _secret(decision)) is not None:
                         self._session.forget()
                         self.status = f"Nothing is asked here: the text seems to hold {what}."
                         return None
@@ -119,11 +123,11 @@ class Completing:
     async def warm(self, text: str, offset: int) -> None:
         """Let the engine read what stands around the cursor before anybody types."""
         plain, place = _without_carriage_returns(text, offset)
-        window = self._session.ahead_of(plain, place, self.clock())
-        if _secret(window) is None:
+        ahead = self._session.ahead_of(plain, place, self.clock())
+        if _secret(ahead) is None:
             with contextlib.suppress(ClientError):
                 await self.server.warm(
-                    self.lane, self._fill(window, "", ""), model=self.model, cache_key=self.lane
+                    self.lane, self._fill(ahead), model=self.model, cache_key=self.lane
                 )
 
     async def close(self) -> None:
@@ -154,9 +158,12 @@ class Completing:
             await asyncio.sleep(self.pace.delay())
             self.counts.requests += 1
             began = self.clock()
-            fill = self._fill(ask.window, ask.typed, ask.starts_with)
             answer = self.server.fill(
-                self.lane, fill, model=self.model, max_tokens=_MOST_TOKENS, cache_key=self.lane
+                self.lane,
+                self._fill(ask),
+                model=self.model,
+                max_tokens=_MOST_TOKENS,
+                cache_key=self.lane,
             )
             async with contextlib.aclosing(answer):
                 async for delta in answer:
@@ -170,21 +177,24 @@ class Completing:
         finally:
             self._session.ended(ask.number, failed=failed)
 
-    def _fill(self, window: Window, typed: str, starts_with: str) -> dict[str, Any]:
+    def _fill(self, ask: Ask) -> dict[str, Any]:
         fill: dict[str, Any] = {
-            "prefix": window.prefix,
-            "suffix": window.suffix,
+            "prefix": ask.window.prefix,
+            "suffix": ask.window.suffix,
             "path": self.path,
+            "files": [{"path": each.path, "text": each.text} for each in ask.files],
+            "typed": ask.typed,
+            "starts_with": ask.starts_with,
         }
-        if typed:
-            fill["typed"] = typed
-        if starts_with:
-            fill["starts_with"] = starts_with
-        return fill
+        return {name: given for name, given in fill.items() if given or name == "suffix"}
 
 
-def _secret(window: Window, typed: str = "") -> str | None:
-    text = f"{window.prefix}{typed}\n{window.suffix}"
+def _secret(ask: Ask) -> str | None:
+    """What kind of secret would be sent, if one would."""
+    return _secret_in(f"{ask.window.prefix}{ask.typed}\n{ask.window.suffix}")
+
+
+def _secret_in(text: str) -> str | None:
     return secret_content(text.encode("utf-8", "surrogatepass"))
 
 
