@@ -1,0 +1,116 @@
+/** Edits in the making: which documents have one, and its hunks drawn into the text as they settle. */
+
+import {
+  commands,
+  type DecorationOptions,
+  type Disposable,
+  MarkdownString,
+  type Position,
+  Range,
+  type TextDocument,
+  type TextEditor,
+  ThemeColor,
+  window,
+} from "vscode";
+import type { EditProgress, ShownHunk } from "./protocol";
+
+const goes = window.createTextEditorDecorationType({
+  backgroundColor: new ThemeColor("diffEditor.removedTextBackground"),
+});
+const comes = window.createTextEditorDecorationType({
+  after: {
+    backgroundColor: new ThemeColor("diffEditor.insertedTextBackground"),
+    color: new ThemeColor("editorGhostText.foreground"),
+    margin: "0 0 0 1ch",
+  },
+});
+
+export class Edits implements Disposable {
+  private readonly inTheMaking = new Map<string, EditProgress | undefined>();
+  private readonly listening = window.onDidChangeVisibleTextEditors(() => this.draw());
+  private readonly following = window.onDidChangeActiveTextEditor(() => this.tell());
+
+  has(uri: string): boolean {
+    return this.inTheMaking.has(uri);
+  }
+
+  /** Whatever becomes of the work, its hunks are gone when it is over. */
+  async during(uri: string, work: Promise<void>): Promise<void> {
+    this.inTheMaking.set(uri, undefined);
+    this.tell();
+    try {
+      await work;
+    } finally {
+      this.end(uri);
+    }
+  }
+
+  show(edit: EditProgress): void {
+    if (edit.done) {
+      this.end(edit.uri);
+      return;
+    }
+    this.inTheMaking.set(edit.uri, edit);
+    this.tell();
+    this.draw();
+  }
+
+  clear(): void {
+    this.inTheMaking.clear();
+    this.tell();
+    this.draw();
+  }
+
+  dispose(): void {
+    this.clear();
+    this.listening.dispose();
+    this.following.dispose();
+  }
+
+  private end(uri: string): void {
+    this.inTheMaking.delete(uri);
+    this.tell();
+    this.draw();
+  }
+
+  /** Esc and the commands ask for this. */
+  private tell(): void {
+    const active = window.activeTextEditor?.document.uri.toString();
+    void commands.executeCommand("setContext", "vivace.editing", active !== undefined && this.has(active));
+  }
+
+  private draw(): void {
+    for (const editor of window.visibleTextEditors) {
+      const edit = this.inTheMaking.get(editor.document.uri.toString());
+      // The editor carries along what is drawn; places of an older text would be wrong ones.
+      if (edit && edit.version !== editor.document.version) continue;
+      const hunks = edit?.hunks ?? [];
+      editor.setDecorations(goes, hunks.map(rangeOf).filter((range) => !range.isEmpty));
+      editor.setDecorations(comes, hunks.filter((hunk) => hunk.newText).map((hunk) => inserted(editor, hunk)));
+    }
+  }
+}
+
+function rangeOf({ range: { start, end } }: ShownHunk): Range {
+  return new Range(start.line, start.character, end.line, end.character);
+}
+
+/** The editor draws single lines only: the first of what comes stands there, all of it in the hover. */
+function inserted({ document }: TextEditor, hunk: ShownHunk): DecorationOptions {
+  const lines = hunk.newText.split(/\r\n|\r|\n/).filter((text) => text.trim());
+  const more = lines.length > 1 ? `  … +${lines.length - 1}` : "";
+  const place = placeOf(hunk, document);
+  return {
+    range: new Range(place, place),
+    hoverMessage: new MarkdownString().appendCodeblock(hunk.newText, document.languageId),
+    renderOptions: { after: { contentText: `${lines[0]?.trim() ?? "⏎"}${more}` } },
+  };
+}
+
+/** Right behind what goes, within a line; else behind the last line of it. */
+function placeOf(hunk: ShownHunk, document: TextDocument): Position {
+  const range = rangeOf(hunk);
+  if (range.isSingleLine && !/[\r\n]/.test(hunk.newText)) return range.end;
+  const wholeLines = range.end.character === 0 && range.end.line > 0;
+  return document.lineAt(range.end.line - (wholeLines ? 1 : 0)).range.end;
+}

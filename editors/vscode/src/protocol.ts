@@ -1,0 +1,71 @@
+/** What `src/vivace/lsp/extensions.py` adds to LSP: its mirror, name by name, which a test compares with it. */
+
+import { NotificationType } from "vscode-languageclient/node";
+import type { Range } from "vscode-languageclient/node";
+
+/** Of what is below, what a client knows: told in `capabilities.experimental.vivace`. */
+export interface Known {
+  edit: boolean;
+  status: boolean;
+  instruction: boolean;
+}
+
+// -- commands: one object as their argument
+
+export const EDIT = "vivace.edit";
+export const REDIRECT = "vivace.redirect";
+export const STOP = "vivace.stop";
+export const PAUSE = "vivace.pause";
+
+/** A range that is empty means the definition around it; none means the file. */
+export interface EditAsked {
+  uri: string;
+  instruction: string;
+  range?: Range;
+}
+
+export interface Redirected {
+  uri: string;
+  instruction: string;
+}
+
+export interface Stopped {
+  uri: string;
+}
+
+export interface Paused {
+  paused: boolean;
+}
+
+// -- notifications from the server
+
+export interface ShownHunk {
+  range: Range;
+  newText: string;
+}
+
+/** All hunks so far, for the document's text of this version. */
+export interface EditProgress {
+  uri: string;
+  version: number;
+  hunks: ShownHunk[];
+  done: boolean;
+  message: string;
+}
+
+export const EDIT_PROGRESS = new NotificationType<EditProgress>("vivace/edit");
+
+export interface Status {
+  state: "ready" | "busy" | "paused" | "unreachable";
+  /** Why nothing comes, for the person. */
+  why: string;
+  /** The document this is about; empty for all of them. */
+  uri: string;
+  model: string;
+  /** Tokens per second. */
+  speed: number | null;
+  /** The place in the queue. */
+  queue: number | null;
+}
+
+export const STATUS = new NotificationType<Status>("vivace/status");

@@ -1,0 +1,119 @@
+"""The VS Code extension as it is written and packaged: what it may do, and what it may not."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vivace
+from tests.support.files import ROOT
+
+EXTENSION = ROOT / "editors/vscode"
+LONGEST = 900
+
+
+@pytest.fixture(scope="module")
+def manifest() -> Any:
+    return json.loads((EXTENSION / "package.json").read_text("utf-8"))
+
+
+def sources() -> dict[str, str]:
+    return {path.name: path.read_text("utf-8") for path in (EXTENSION / "src").glob("*.ts")}
+
+
+def build(*arguments: str | Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("needs npm: install Node.js 20 or newer")
+    if not (EXTENSION / "node_modules/.installed").exists():
+        pytest.skip("needs what builds the extension: run scripts/extension")
+    ran = subprocess.run(
+        [ROOT / "scripts/extension", *arguments], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_its_types_are_right() -> None:
+    build("--check")
+
+
+@pytest.mark.timeout(300)
+def test_the_same_sources_make_the_same_package(tmp_path: Path) -> None:
+    once, again = tmp_path / "once.vsix", tmp_path / "again.vsix"
+
+    build(once)
+    build(again)
+
+    assert once.read_bytes() == again.read_bytes()
+    names = zipfile.ZipFile(once).namelist()
+    assert sorted(name for name in names if name.startswith("extension/")) == [
+        "extension/LICENSE.txt",
+        "extension/ThirdPartyNotices.txt",
+        "extension/dist/main.js",
+        "extension/package.json",
+        "extension/readme.md",
+    ]
+
+
+def test_it_stays_thin(manifest: Any) -> None:
+    lines = sum(len(text.splitlines()) for text in sources().values())
+
+    assert lines <= LONGEST
+    assert list(manifest["dependencies"]) == ["vscode-languageclient"]
+
+
+def test_it_has_the_version_of_what_it_belongs_to(manifest: Any) -> None:
+    assert manifest["version"] == vivace.__version__
+
+
+def test_a_repository_can_neither_redirect_code_nor_run_a_program(manifest: Any) -> None:
+    settings = manifest["contributes"]["configuration"]["properties"]
+
+    assert {name for name, setting in settings.items() if setting.get("scope") == "machine"} == {
+        "vivace.command",
+        "vivace.address",
+    }
+    assert manifest["capabilities"]["untrustedWorkspaces"]["supported"] == "limited"
+
+
+def test_the_settings_are_few_and_explained(manifest: Any) -> None:
+    settings = manifest["contributes"]["configuration"]["properties"]
+    readme = (EXTENSION / "README.md").read_text("utf-8")
+
+    assert len(settings) <= 10
+    assert [name for name in settings if f"`{name}`" not in readme] == []
+
+
+def test_everything_can_be_done_by_command(manifest: Any) -> None:
+    offered = {each["command"] for each in manifest["contributes"]["commands"]}
+
+    registered = set(re.findall(r'"(vivace\.\w+)": (?:async )?\(', sources()["commands.ts"]))
+
+    assert offered == registered
+
+
+def test_tab_is_left_alone_where_it_moves_the_focus(manifest: Any) -> None:
+    keys = manifest["contributes"]["keybindings"]
+
+    for binding in (each for each in keys if "tab" in each["key"]):
+        assert "!editorTabMovesFocus" in binding["when"].split(" && ")
+
+
+def test_it_runs_where_the_files_are(manifest: Any) -> None:
+    assert manifest["extensionKind"] == ["workspace"]
+
+
+@pytest.mark.parametrize("folder", ["editors/vscode", "tests/clients"])
+def test_lock_files_name_no_registry_and_verify_every_package(folder: str) -> None:
+    lock = json.loads((ROOT / folder / "package-lock.json").read_text("utf-8"))
+
+    for name, package in lock["packages"].items():
+        if name:
+            assert "resolved" not in package, name
+            assert package.get("integrity") or package.get("inBundle"), name
