@@ -1,0 +1,129 @@
+"""What we say to editors beyond the protocol; ``editors/vscode/src/protocol.ts`` mirrors this file.
+
+A client says by ``capabilities.experimental.vivace`` what it knows of it (``Known``). Whoever knows
+nothing of it misses no more than the sight of it: an edit's progress comes by ``$/progress``, and
+what became of it by ``window/showMessage``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from lsprotocol.types import Range
+from msgspec import Struct
+
+__all__ = [
+    "EDIT",
+    "EDIT_PROGRESS",
+    "PAUSE",
+    "REDIRECT",
+    "STATUS",
+    "STOP",
+    "EditAsked",
+    "EditEnded",
+    "EditProgress",
+    "Known",
+    "PauseAsked",
+    "RedirectAsked",
+    "ShownHunk",
+    "Status",
+    "StopAsked",
+    "as_json",
+]
+
+
+class Known(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of what is below, what a client knows."""
+
+    edit: bool = False
+    """It draws ``vivace/edit``."""
+    status: bool = False
+    """It shows ``vivace/status``."""
+    instruction: bool = False
+    """It asks the person for the instruction of a ``vivace.edit`` that has none."""
+
+
+# -- commands: one object as their argument -------------------------------------------------------
+
+EDIT = "vivace.edit"
+REDIRECT = "vivace.redirect"
+STOP = "vivace.stop"
+PAUSE = "vivace.pause"
+
+
+class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.edit``: answered when the edit is over. A document has one edit at a time."""
+
+    uri: str
+    instruction: str = ""
+    range: Any = None
+    """The selection; an empty one means the definition around it, none the file."""
+
+
+class EditEnded(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer to ``vivace.edit``."""
+
+    status: Literal["applied", "nothing", "refused", "stopped", "failed"]
+    message: str = ""
+    """What the person was told of it."""
+
+
+class RedirectAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.redirect``: the running edit begins again in this direction."""
+
+    uri: str
+    instruction: str
+
+
+class StopAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.stop``: the running edit is left."""
+
+    uri: str
+
+
+class PauseAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.pause``: completions rest, or come again."""
+
+    paused: bool
+
+
+# -- notifications to the client ------------------------------------------------------------------
+
+EDIT_PROGRESS = "vivace/edit"
+STATUS = "vivace/status"
+
+
+class ShownHunk(Struct, frozen=True, kw_only=True, rename="camel"):
+    range: Range
+    new_text: str
+
+
+class EditProgress(Struct, frozen=True, kw_only=True, rename="camel"):
+    """All hunks so far, for the document's text of this version."""
+
+    uri: str
+    version: int
+    hunks: tuple[ShownHunk, ...] = ()
+    done: bool = False
+    """Nothing is to be drawn any more."""
+    message: str = ""
+    """What is going on, in a few words."""
+
+
+class Status(Struct, frozen=True, kw_only=True, rename="camel"):
+    state: Literal["ready", "busy", "paused", "unreachable"] = "ready"
+    why: str = ""
+    """Why nothing comes, for the person."""
+    uri: str = ""
+    """The document this is about; empty for all of them."""
+    model: str = ""
+    speed: float | None = None
+    """Tokens per second."""
+    queue: int | None = None
+    """The place in the queue."""
+
+
+def as_json(message: Struct) -> Any:
+    """As it goes over the wire."""
+    return msgspec.to_builtins(message)

@@ -1,0 +1,120 @@
+"""``textDocument/inlineCompletion``: what to show behind the cursor while somebody types.
+
+The range begins at the first character of the line that is no white space, and the text repeats
+what is typed there: otherwise editors let it flicker with every key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from lsprotocol.types import (
+    InlineCompletionItem,
+    InlineCompletionParams,
+    InlineCompletionTriggerKind,
+    SelectedCompletionInfo,
+)
+
+from vivace.desk.completing import Suggestion
+from vivace.lsp.documents import Document
+from vivace.lsp.extensions import Status
+from vivace.lsp.session import Session
+
+__all__ = ["Completer", "InlineCompletion", "MakeCompleter", "item_for"]
+
+
+class Completer(Protocol):
+    """Who completes one document. A newer question replaces an older one, which is answered with
+    None."""
+
+    @property
+    def status(self) -> str:
+        """Why nothing comes; empty while all is well."""
+
+    async def at(self, text: str, offset: int) -> Suggestion | None: ...
+
+    async def close(self) -> None: ...
+
+
+MakeCompleter = Callable[[Document], Completer]
+
+
+class InlineCompletion:
+    def __init__(self, session: Session, make: MakeCompleter) -> None:
+        self._session = session
+        self._make = make
+        self._completers: dict[str, Completer] = {}
+
+    async def answer(self, params: InlineCompletionParams) -> list[InlineCompletionItem] | None:
+        document = self._session.documents.get(params.text_document.uri)
+        invoked = params.context.trigger_kind == InlineCompletionTriggerKind.Invoked
+        if document is None or (self._session.paused and not invoked):
+            return None
+        text, cursor = document.text, document.offset(params.position)
+        if (why := await self._session.files.why_not(document)) is not None:
+            self._session.editor.show_status(Status(uri=document.uri, why=why))
+            return None
+        if document.text is not text:
+            return None
+        item = await self._suggested(document, cursor, params.context.selected_completion_info)
+        if item is None or document.text is not text:
+            return None  # what was typed since has asked for itself
+        return [item]
+
+    async def _suggested(
+        self, document: Document, cursor: int, selected: SelectedCompletionInfo | None
+    ) -> InlineCompletionItem | None:
+        completer = self._completer(document)
+        if selected is None:
+            found = await completer.at(document.text, cursor)
+            item = item_for(document, cursor, found) if found is not None else None
+        else:
+            text, (start, end) = document.text, document.span(selected.range)
+            taken = text[:start] + selected.text + text[end:]
+            behind = start + len(selected.text)
+            found = await completer.at(taken, behind)
+            item = _extending(document, selected, found, behind) if found is not None else None
+        self._session.editor.show_status(Status(uri=document.uri, why=completer.status))
+        return item
+
+    def _completer(self, document: Document) -> Completer:
+        if document.uri not in self._completers:
+            self._completers[document.uri] = self._make(document)
+        return self._completers[document.uri]
+
+    async def close(self, uri: str) -> None:
+        if (completer := self._completers.pop(uri, None)) is not None:
+            await completer.close()
+
+    async def close_all(self) -> None:
+        """They are made anew when they are needed: with other settings."""
+        for uri in list(self._completers):
+            await self.close(uri)
+
+
+def item_for(document: Document, cursor: int, found: Suggestion) -> InlineCompletionItem | None:
+    """None for what no editor shows: ghost text takes the place of a part of one line."""
+    line = document.line_of(cursor)
+    start, end = document.line_start(line), document.line_end(line)
+    if not start <= found.start <= cursor <= found.end <= end:
+        return None
+    before = document.text[start : found.start]
+    first = start + len(before) - len(before.lstrip())
+    typed = document.text[first : found.start]
+    return InlineCompletionItem(
+        insert_text=typed + found.text, range=document.range(first, found.end)
+    )
+
+
+def _extending(
+    document: Document, selected: SelectedCompletionInfo, found: Suggestion, behind: int
+) -> InlineCompletionItem | None:
+    """What goes on from the item that is selected in the list of completions, in its range."""
+    start, end = document.span(selected.range)
+    covered = end + found.end - behind
+    if found.start != behind or covered > document.line_end(document.line_of(end)):
+        return None
+    return InlineCompletionItem(
+        insert_text=selected.text + found.text, range=document.range(start, covered)
+    )

@@ -1,0 +1,130 @@
+"""``vivace lsp``: the parts put together, and the table of what is answered by whom."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any, BinaryIO
+
+from lsprotocol.types import (
+    INITIALIZE,
+    SHUTDOWN,
+    TEXT_DOCUMENT_DID_CHANGE,
+    TEXT_DOCUMENT_DID_CLOSE,
+    TEXT_DOCUMENT_DID_OPEN,
+    TEXT_DOCUMENT_INLINE_COMPLETION,
+    WORKSPACE_DID_CHANGE_CONFIGURATION,
+    WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
+    DidChangeConfigurationParams,
+    DidChangeWorkspaceFoldersParams,
+    InitializeParams,
+    InlineCompletionOptions,
+)
+from pygls.io_ import StdoutWriter, run_async
+from pygls.lsp.server import LanguageServer
+
+from vivace import __version__
+from vivace.errors import ConfigError
+from vivace.logs import on_loop_error
+from vivace.lsp.capabilities import read_capabilities
+from vivace.lsp.editor import Editor
+from vivace.lsp.files import Files
+from vivace.lsp.inline_completion import InlineCompletion, MakeCompleter
+from vivace.lsp.protocol import Protocol
+from vivace.lsp.session import Session
+from vivace.lsp.settings import read_settings
+from vivace.lsp.synchronization import Synchronization
+from vivace.workspace.language_server import path_of
+
+__all__ = ["Address", "Server", "serve"]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a Vivace server is, or any other that speaks its protocol."""
+
+    url: str
+    key: str | None = None
+
+
+class _Pygls(LanguageServer):
+    """Tells nobody of errors: their words may be code, and the log has their place."""
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        pass
+
+
+class Server:
+    def __init__(self, address: Address, state: Path, completer: MakeCompleter) -> None:
+        """``state`` is where the program keeps things, outside of any workspace."""
+        self.pygls = _Pygls("vivace", __version__, protocol_cls=Protocol)
+        editor = Editor(self.pygls)
+        self.session = session = Session(editor, Files(state / "untitled"))
+        self._completion = completion = InlineCompletion(session, completer)
+        documents = Synchronization(session, completion)
+        self._answer(INITIALIZE, self._initialize)
+        self._answer(SHUTDOWN, self._shutdown)
+        self._answer(WORKSPACE_DID_CHANGE_CONFIGURATION, self._configure)
+        self._answer(WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._move)
+        self._answer(TEXT_DOCUMENT_DID_OPEN, documents.did_open)
+        self._answer(TEXT_DOCUMENT_DID_CHANGE, documents.did_change)
+        self._answer(TEXT_DOCUMENT_DID_CLOSE, documents.did_close)
+        self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, completion.answer, InlineCompletionOptions())
+
+    def _answer(self, method: str, by: Callable[[Any], Any], options: Any = None) -> None:
+        self.pygls.feature(method, options)(partial(by))  # it marks what it is given
+
+    def _initialize(self, params: InitializeParams) -> None:
+        session = self.session
+        session.editor.client = read_capabilities(params.capabilities)
+        session.documents.encoding = session.editor.client.encoding
+        folders = [each.uri for each in params.workspace_folders or ()]
+        if not folders and params.root_uri:
+            folders = [params.root_uri]
+        session.files.folders = [path_of(each) for each in folders]
+        self._set(params.initialization_options)
+
+    async def _configure(self, params: DidChangeConfigurationParams) -> None:
+        if self._set(params.settings):
+            await self._completion.close_all()
+
+    def _set(self, given: Any) -> bool:
+        """Whether anything is other than before."""
+        before = self.session.settings
+        try:
+            self.session.settings = read_settings(given)
+        except ConfigError as error:
+            self.session.editor.tell(str(error), "warning")
+        return before != self.session.settings
+
+    def _move(self, params: DidChangeWorkspaceFoldersParams) -> None:
+        gone = {path_of(each.uri) for each in params.event.removed}
+        come = [path_of(each.uri) for each in params.event.added]
+        self.session.files.folders = [
+            *(each for each in self.session.files.folders if each not in gone),
+            *come,
+        ]
+
+    async def _shutdown(self, _: None) -> None:
+        await self._completion.close_all()
+
+
+async def serve(server: Server, stdin: BinaryIO, stdout: BinaryIO) -> None:
+    """Answer until the editor goes. It reads as fast as the system delivers, without a thread."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(on_loop_error)
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
+    server.pygls.protocol.set_writer(StdoutWriter(stdout))
+    with contextlib.suppress(asyncio.IncompleteReadError, BrokenPipeError):  # it is gone already
+        await run_async(
+            stop_event=Event(),
+            reader=reader,
+            protocol=server.pygls.protocol,
+            error_handler=server.pygls.report_server_error,
+        )

@@ -1,0 +1,42 @@
+"""What a person can set in their editor, as it comes in ``initializationOptions`` and with
+``workspace/didChangeConfiguration``.
+
+Where the server is and its key are not among them: they come by the environment, so that no
+repository's settings can send code elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from vivace.errors import ConfigError
+
+__all__ = ["Completion", "Settings", "read_settings"]
+
+_SECTION = "vivace"
+
+
+class Completion(Struct, frozen=True, rename="camel"):
+    enabled: bool = True
+    timing: Literal["auto", "always", "pauses"] = "auto"
+    """When to ask: by measured speed, at every key, or only when nobody types."""
+
+
+class Settings(Struct, frozen=True, rename="camel"):
+    model: str = ""
+    """Which model answers; empty: the server's first."""
+    deep_model: str = ""
+    """Which model is asked for an edit where the first one's is refused."""
+    completion: Completion = Completion()
+
+
+def read_settings(given: Any) -> Settings:
+    """Whatever is not ours is left alone; of what is ours, the first wrong value is named."""
+    section = given.get(_SECTION, given) if isinstance(given, dict) else {}
+    try:
+        return msgspec.convert(section or {}, Settings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"A setting of Vivace cannot be used: {error}.") from None

@@ -1,0 +1,45 @@
+"""``textDocument/didOpen``, ``didChange`` and ``didClose``: the documents as they are typed."""
+
+from __future__ import annotations
+
+from lsprotocol.types import (
+    DidChangeTextDocumentParams,
+    DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams,
+)
+
+from vivace.lsp.extensions import Status
+from vivace.lsp.files import name_for
+from vivace.lsp.inline_completion import InlineCompletion
+from vivace.lsp.session import Session
+from vivace.workspace.language_server import path_of
+
+__all__ = ["Synchronization"]
+
+
+class Synchronization:
+    def __init__(self, session: Session, completion: InlineCompletion) -> None:
+        self._session = session
+        self._completion = completion
+
+    async def did_open(self, params: DidOpenTextDocumentParams) -> None:
+        """Whether it may be read is found out before anybody types."""
+        given = params.text_document
+        path = name_for(str(path_of(given.uri)), given.language_id)
+        document = self._session.documents.open(given.uri, path, given.version, given.text)
+        self._session.files.opened(document)
+        if (why := await self._session.files.why_not(document)) is not None:
+            self._session.editor.show_status(Status(uri=document.uri, why=why))
+
+    def did_change(self, params: DidChangeTextDocumentParams) -> None:
+        document = self._session.documents.get(params.text_document.uri)
+        if document is not None:
+            document.change(params.text_document.version, params.content_changes)
+            self._session.files.changed(document, params.content_changes)
+
+    async def did_close(self, params: DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        self._session.documents.close(uri)
+        self._session.files.closed(uri)
+        self._session.editor.forget_status(uri)
+        await self._completion.close(uri)

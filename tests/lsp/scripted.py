@@ -1,0 +1,68 @@
+"""A language server whose completions are read from a script: ``python -m tests.lsp.scripted``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from vivace.desk.completing import Suggestion
+from vivace.lsp.documents import Document
+from vivace.lsp.logs import log_without_code
+from vivace.lsp.server import Address, Server, serve
+
+
+@dataclass(frozen=True)
+class Line:
+    behind: str
+    """What stands before the cursor."""
+    text: str
+    covers: int = 0
+    after: float = 0.0
+    status: str = ""
+    fails: bool = False
+
+
+class Scripted:
+    def __init__(self, script: list[Line]) -> None:
+        self.status = ""
+        self._script = script
+        self._newest = 0
+
+    async def at(self, text: str, offset: int) -> Suggestion | None:
+        self._newest += 1
+        mine = self._newest
+        for line in self._script:
+            if text[:offset].endswith(line.behind):
+                for _ in range(int(line.after * 100)):
+                    await asyncio.sleep(0.01)
+                    if mine != self._newest:
+                        return None
+                if line.fails:
+                    raise ValueError(text)
+                self.status = line.status
+                return Suggestion(line.text, offset, offset + line.covers) if line.text else None
+        return None
+
+    async def close(self) -> None:
+        self._newest += 1
+
+
+def main() -> None:
+    log_without_code(logging.DEBUG)
+    script = [Line(**each) for each in json.loads(os.environ["SCRIPT"])]
+
+    def completer(document: Document) -> Scripted:
+        return Scripted(script)
+
+    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+    state = Path(os.environ["STATE"])
+    asyncio.run(serve(Server(Address("http://127.0.0.1:9/v1"), state, completer), stdin, stdout))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""A session from the first word to the last, and what it leaves in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
+
+from tests.lsp.editor import scripted
+from tests.lsp.scripted import Line
+from vivace.lsp.positions import Encoding
+
+
+@pytest.mark.parametrize(
+    ("offers", "chosen"),
+    [(["utf-8", "utf-16"], "utf-8"), (["utf-16"], "utf-16"), (["utf-32", "utf-8"], "utf-32")],
+)
+def test_the_server_says_what_it_can_and_counts_as_the_client_does(
+    tmp_path: Path, offers: list[Encoding], chosen: Encoding
+) -> None:
+    async def session() -> None:
+        async with scripted(tmp_path, encodings=offers) as (_, told):
+            can = told.capabilities
+            assert can.position_encoding == chosen
+            assert can.inline_completion_provider is not None
+            assert isinstance(can.text_document_sync, lsp.TextDocumentSyncOptions)
+            assert can.text_document_sync.change == lsp.TextDocumentSyncKind.Incremental
+            assert told.server_info is not None
+            assert told.server_info.name == "vivace"
+
+    asyncio.run(session())
+
+
+def test_a_setting_that_cannot_be_used_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    async def session() -> None:
+        wrong = {"completion": {"timing": "never"}}
+        async with scripted(tmp_path, [Line("x", "1")], options=wrong) as (editor, _):
+            assert await editor.open(tmp_path / "a.py", "x").complete() is not None
+            [message] = editor.client.messages
+            assert "never" in message.message
+            assert "timing" in message.message
+
+    asyncio.run(session())
+
+
+def test_no_code_is_logged_at_any_level_nor_told_in_an_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def session() -> None:
+        script = [Line("x", "SECRET"), Line("fail", "", fails=True)]
+        async with scripted(tmp_path, script) as (editor, _):
+            buffer = editor.open(tmp_path / "SECRET.py", "SECRET x")
+            assert await buffer.complete() is not None
+            buffer.type(" SECRET fail")
+            with pytest.raises(JsonRpcException) as failed:
+                await buffer.complete()
+            assert "SECRET" not in f"{failed.value.message} {failed.value.data}"
+            for method in ("textDocument/didChange", "vivace/unknown"):
+                message = {"jsonrpc": "2.0", "method": method, "params": {"SECRET": "SECRET"}}
+                editor.client.protocol._send_data(message)
+            assert await editor.open(tmp_path / "b.py", "x").complete() is not None
+
+    asyncio.run(session())
+    log = capfd.readouterr().err
+    assert "ValueError" in log
+    assert "Sending data" in log
+    assert "SECRET" not in log
+
+
+def test_the_server_goes_when_the_editor_does(tmp_path: Path) -> None:
+    environment = {**os.environ, "SCRIPT": "[]", "STATE": str(tmp_path)}
+    command = [sys.executable, "-m", "tests.lsp.scripted"]
+    half_a_message = b"Content-Length: 99\r\n\r\n{"
+    ran = subprocess.run(command, env=environment, input=half_a_message, check=False, timeout=60)
+    assert ran.returncode == 0
