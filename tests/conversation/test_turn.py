@@ -542,3 +542,9 @@ def test_the_response_shows_defaults_for_what_was_not_asked() -> None:
     assert (response.top_logprobs, response.background) == (0, False)
     assert response.metadata == {}
     assert bytes(response.tools) == b"[]"
+
+
+def test_a_response_says_whether_it_is_text_for_a_gap() -> None:
+    gap = open_response(decode_create(b'{"fill":{"prefix":"x"}}'), "resp_1", "m", 7)
+    chat = open_response(decode_create(b'{"input":"x"}'), "resp_1", "m", 7)
+    assert (gap.fill, chat.fill) == (True, UNSET)

@@ -28,8 +28,9 @@ def api_address(url: str) -> str:
     """Where the API stands; an address without its /v1 is understood too."""
     parts = urlsplit(url)
     try:
-        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # the port is no number
+        host = (parts.hostname or "").encode("idna")
+        sound = parts.scheme in ("http", "https") and host and parts.port != 0
+    except ValueError:  # no number, or no name, can be this
         sound = False
     if not sound:
         raise ClientError(f"{url!r} is no address of a server; one looks like http://HOST:PORT/v1.")

@@ -72,7 +72,8 @@ class Response(Struct):
     error: Failure | None = None
     incomplete_details: _Incomplete | None = None
     routing: Any = None
-    """A gateway's own word; elsewhere it may be anything."""
+    fill: Any = None
+    """A gateway's own words; elsewhere they may be anything."""
 
     @property
     def output_tokens(self) -> int:
@@ -99,6 +100,11 @@ class Response(Struct):
         """Where the gateway sent it."""
         tier = self.routing.get("tier") if isinstance(self.routing, dict) else None
         return tier if isinstance(tier, str) else None
+
+    @property
+    def fills(self) -> bool:
+        """Whether the server has understood that there is a gap."""
+        return self.fill is True
 
     @property
     def cut_off(self) -> bool:
@@ -130,6 +136,16 @@ class ServerEvent(Struct, kw_only=True):
     def ends(self) -> bool:
         """Whether it is the last of its response."""
         return self.type in _TERMINAL
+
+    @property
+    def why_broken(self) -> ClientError | None:
+        """Of the last one: why the answer is not whole, unless for its length."""
+        response = self.response
+        if response is not None and response.error is not None:
+            return response.error.told()
+        if self.type == "response.completed" or (response is not None and response.cut_off):
+            return None
+        return ClientError("The server broke the answer off; ask again.")
 
     @property
     def text(self) -> str:

@@ -82,6 +82,7 @@ def open_response(
         safety_identifier=body.safety_identifier,
         prompt_cache_key=body.prompt_cache_key,
         routing=routing,
+        fill=UNSET if request.fill is None else True,
     )
 
 

@@ -136,6 +136,8 @@ class Response(Struct, frozen=True, kw_only=True):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     routing: Routing | UnsetType = UNSET
+    fill: Literal[True] | UnsetType = UNSET
+    """Said of text for a gap: who asks a server it does not know learns that it was understood."""
 
 
 class Compacted(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,114 @@
+"""Somebody else's server that fills gaps: plain HTTP, each path with an answer of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+from msgspec import Struct
+
+__all__ = ["FillEndpoint", "Refusal", "Routes", "sse"]
+
+
+class Refusal(Struct, frozen=True):
+    status: int
+    body: object = None
+    headers: Mapping[str, str] = {}
+
+
+Answer = Iterable[bytes] | Refusal
+"""Pieces of a stream, or a refusal."""
+Routes = dict[str, Callable[[dict[str, Any]], Answer]]
+
+
+def sse(*events: object) -> list[bytes]:
+    """Each as JSON, or as it stands if it is text."""
+    texts = (each if isinstance(each, str) else json.dumps(each) for each in events)
+    return [f"data: {text}\n\n".encode() for text in texts]
+
+
+class FillEndpoint:
+    """``with FillEndpoint({"/infill": answer}) as endpoint``; other paths are not there (404)."""
+
+    def __init__(self, routes: Routes) -> None:
+        self.routes = routes
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        """Every POST, refused or not."""
+        self.left = threading.Event()
+        """Somebody went away in the middle of an answer."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server.endpoint = self  # type: ignore[attr-defined]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    @property
+    def paths(self) -> list[str]:
+        return [path for path, _ in self.asked]
+
+    def __enter__(self) -> FillEndpoint:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def endpoint(self) -> FillEndpoint:
+        found: FillEndpoint = self.server.endpoint  # type: ignore[attr-defined]
+        return found
+
+    def do_GET(self) -> None:
+        self._refuse(Refusal(404))
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.endpoint.asked.append((self.path, body))
+        route = self.endpoint.routes.get(self.path)
+        answer = Refusal(404) if route is None else route(body)
+        if isinstance(answer, Refusal):
+            self._refuse(answer)
+        else:
+            self._stream(answer)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        said = b"" if refusal.body is None else json.dumps(refusal.body).encode()
+        self.send_response(refusal.status)
+        for name, value in refusal.headers.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def _stream(self, pieces: Iterable[bytes]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        try:
+            for piece in pieces:
+                self.wfile.write(piece)
+                self.wfile.flush()
+        except OSError:
+            self.endpoint.left.set()
+
+    def log_message(self, *args: object) -> None:
+        pass
