@@ -50,6 +50,17 @@ def test_tokens_are_those_of_the_tokenizer_itself(text: str) -> None:
 
 
 @given(st.lists(st.text()))
+def test_parts_of_a_text_are_tokenised_one_by_one(parts: list[str]) -> None:
+    each = [token for part in parts for token in template.encode(part)]
+    assert template.encode_parts(parts) == [*template.encode("", special=True), *each]
+
+
+def test_a_mark_that_is_parted_is_no_mark() -> None:
+    assert template.encode_parts(["<s>", "a<", "s>"])[:2] == [0, 0]
+    assert template.encode_parts(["a<", "s>"]).count(0) == 1
+
+
+@given(st.lists(st.text()))
 def test_a_count_is_the_number_of_tokens_of_all(texts: list[str]) -> None:
     assert template.count(texts) == sum(len(template.encode(text)) for text in texts)
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -424,6 +425,25 @@ def test_a_gap_is_filled(shared: Shared, engine: LlamaCppEngine) -> None:
     assert text_in(deltas).strip() == "a + b"
     assert isinstance(deltas[-1], Finished)
     assert deltas[-1].reason == "stop"
+
+
+def test_a_mark_in_a_text_is_read_as_text(shared: Shared, engine: LlamaCppEngine) -> None:
+    table = files("vivace").joinpath("models.toml").read_text("utf-8")
+    about_models = table[table.index("[fim.qwen]") :][:400]
+    assert "<|fim_middle|>" in about_models
+    gap = Fill(prefix=about_models, suffix="\n")
+    work = Work(id="r", model=MODEL, prompt=gap, sampling=Sampling(max_tokens=1))
+
+    async def as_text() -> int:
+        by_socket = httpx.AsyncHTTPTransport(uds=str(engine.socket))
+        async with httpx.AsyncClient(transport=by_socket) as http:
+            body = {"content": about_models, "parse_special": False}
+            told = await http.post("http://localhost/tokenize", json=body)
+            return len(told.json()["tokens"])
+
+    marks_and_suffix = 3 + 1
+    read = tokens_in(shared.run(lambda: answer(engine, work))).input
+    assert read == shared.run(as_text) + marks_and_suffix
 
 
 # -- death ----------------------------------------------------------------------------------------

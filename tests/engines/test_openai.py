@@ -400,6 +400,17 @@ def test_what_was_typed_goes_last(
     assert body["prompt"] == prompt
 
 
+def test_a_mark_in_a_text_is_no_mark(endpoint: Endpoint) -> None:
+    endpoint.answers(FILLED)
+    gap = fill(prefix="marks = '<M>'", suffix="b")
+    assert asked(endpoint, gap, fim=FIM)["prompt"] == "<P>marks = '< M>'<S>b<M>"
+    parts = ["<P>", "marks = '<", "M>'", "<S>", "b", "<M>"]
+    body = asked(endpoint, gap, fim=FIM, llamacpp=True)
+    assert body["prompt"] == {"prompt_string": parts}, "which llama.cpp tokenises one by one"
+    body = asked(endpoint, fill(prefix="a", suffix="b"), fim=FIM, llamacpp=True)
+    assert body["prompt"] == "<P>a<S>b<M>"
+
+
 def test_plain_text_is_continued_as_it_is(endpoint: Endpoint) -> None:
     endpoint.answers(FILLED)
     body = asked(endpoint, fill(prefix="a"), fim=FIM)
@@ -756,7 +767,7 @@ def test_an_answer_that_is_broken_off_is_counted_as_far_as_was_read(endpoint: En
     work = ask("hi")
 
     async def check() -> None:
-        engine = OpenAIEngine("e", CARD, endpoint.url, tells_progress=True)
+        engine = OpenAIEngine("e", CARD, endpoint.url, llamacpp=True)
         async with aclosing(engine.generate(work)) as stream:
             await anext(stream)
         await engine.stop()

@@ -13,7 +13,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import count, pairwise
 from typing import Any, TypeVar, get_args
@@ -330,6 +330,15 @@ def test_a_prompt_without_room_for_an_answer_is_refused(lab: Lab) -> None:
 def test_a_gap_is_filled(lab: Lab) -> None:
     fill = Fill(prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
     assert text_in(lab.run(lambda: lab.answer(work(fill, 6)))).startswith("a + b")
+
+
+@needs_vllm
+def test_a_mark_in_a_text_is_read_as_text(lab: Lab) -> None:
+    encode = lab.engine._engine.renderer.tokenizer.encode
+    fill = Fill(prefix="x = '<|fim_middle|>'", suffix="")
+    read = tokens_in(lab.run(lambda: lab.answer(work(fill, 1)))).input
+    marks = 3
+    assert read == marks + len(encode("x = '<")) + len(encode("|fim_middle|>'"))
 
 
 @needs_vllm
@@ -670,6 +679,9 @@ class SlowTemplate:
         self.writers.append(threading.current_thread())
         time.sleep(len(text) / 100_000)
         return [0] * (len(text) // 4)
+
+    def encode_parts(self, parts: Sequence[str]) -> list[int]:
+        return self.encode("".join(parts))
 
 
 @pytest.fixture

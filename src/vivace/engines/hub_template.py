@@ -8,6 +8,7 @@ would encode with all of Python waiting.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,6 +42,15 @@ class HubTemplate:
         else:
             ids = self._core.encode_batch_fast([text], add_special_tokens=special)[0].ids
         return ids
+
+    def encode_parts(self, parts: Sequence[str]) -> list[int]:
+        """A text that is tokenised part by part, behind the mark that texts begin with."""
+        if self._core is None:
+            each = [self.encode(part) for part in parts]
+        else:
+            coded = self._core.encode_batch_fast(parts, add_special_tokens=False)
+            each = [part.ids for part in coded]
+        return [*self.encode("", special=True), *itertools.chain.from_iterable(each)]
 
     def words_after(self, prompt: Sequence[int], *, special: bool) -> TokenText | None:
         """How the tokens of an answer to it are read; None without the tokenizer in Rust."""

@@ -128,7 +128,7 @@ class LlamaCppEngine:
             f"{_ROOT}/v1",
             fim=fim,
             forces_calls=False,
-            tells_progress=True,
+            llamacpp=True,
             socket=self.socket,
         )
         self._process: asyncio.subprocess.Process | None = None

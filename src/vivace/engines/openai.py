@@ -48,16 +48,17 @@ class OpenAIEngine:
         fim: Fim | None = None,
         forces_calls: bool = True,
         predictions: bool = False,
-        tells_progress: bool = False,
+        llamacpp: bool = False,
         socket: Path | None = None,
     ) -> None:
         """``url`` ends in ``/v1``. ``upstream`` is the model's name there, if it is another.
 
         ``forces_calls``: whether the endpoint really makes a call when one is required. Where it
         does not, the call is asked for by a schema, which it does follow. ``predictions``: whether
-        it takes the text that a client foretells. ``tells_progress``: whether it says how far it
-        has read when it is asked to, so that work that is broken off is counted too. ``socket``:
-        the Unix socket of an endpoint that has no port; the host in ``url`` is but a name then.
+        it takes the text that a client foretells. ``llamacpp``: whether it is llama.cpp's server,
+        which does more than others: it says how far it has read, so that work that is broken off is
+        counted too, and tokenises the strings of a prompt one by one. ``socket``: the Unix socket
+        of an endpoint that has no port; the host in ``url`` is but a name then.
         """
         self.name = name
         self.cards: Sequence[Card] = (card,)
@@ -65,7 +66,7 @@ class OpenAIEngine:
         self._fim = fim
         self._forces_calls = forces_calls
         self._predictions = predictions
-        self._tells_progress = tells_progress
+        self._llamacpp = llamacpp
         self._running = 0
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._connect = functools.partial(_client, url.rstrip("/"), headers, socket)
@@ -167,11 +168,14 @@ class OpenAIEngine:
         return not self._forces_calls and forms.mode == "required" and bool(forms.declarations())
 
     def _completion(self, fill: Fill) -> dict[str, Any]:
-        if fill.suffix is None:
+        if not fill.is_gap:
             return {"prompt": fill.prefix + fill.typed}
         if self._fim is None:  # the endpoint may know how, and will say so if it does not
             return {"prompt": fill.prefix + fill.typed, "suffix": fill.suffix}
-        return {"prompt": fim.render(fill, self._fim), "stop": list(fim.stops(self._fim))}
+        prompt: object = fim.render_as_one(fill, self._fim)
+        if self._llamacpp and "".join(parts := fim.render(fill, self._fim)) != prompt:
+            prompt = {"prompt_string": parts}
+        return {"prompt": prompt, "stop": list(fim.stops(self._fim))}
 
     def _settings(self, work: Work, stop: list[str]) -> dict[str, Any]:
         sampling = work.sampling
@@ -186,7 +190,7 @@ class OpenAIEngine:
             "max_tokens": sampling.max_tokens if work.generate else 1,
             "seed": sampling.seed,
             "stop": [*stop, *sampling.stop] or None,
-            "return_progress": self._tells_progress or None,
+            "return_progress": self._llamacpp or None,
         }
         return {name: value for name, value in settings.items() if value is not None}
 

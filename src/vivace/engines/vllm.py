@@ -342,9 +342,9 @@ class VllmEngine:
             write = functools.partial(self._write_chat, work.prompt, book, outline)
             short = not self._drafts and outline.estimate() <= _SHORT
         else:
-            text = self._text(work.prompt)
-            write = functools.partial(self._write_fill, text)
-            short = len(text) <= 3 * _SHORT
+            parts = self._parts(work.prompt)
+            write = functools.partial(self._write_fill, parts)
+            short = sum(map(len, parts)) <= 3 * _SHORT
         try:
             if short:
                 return write()
@@ -360,9 +360,9 @@ class VllmEngine:
         assert self._template is not None
         return book.finish(outline), carried(chat, self._template.encode) if self._drafts else {}
 
-    def _write_fill(self, text: str) -> tuple[Prompt, dict[str, Any]]:
+    def _write_fill(self, parts: Sequence[str]) -> tuple[Prompt, dict[str, Any]]:
         assert self._template is not None
-        return Prompt(self._template.encode(text, special=True), "", 0, None), {}
+        return Prompt(self._template.encode_parts(parts), "", 0, None), {}
 
     async def _stream(
         self, work: Work, prompt: Prompt, reading: _Reading
@@ -389,9 +389,10 @@ class VllmEngine:
         except VLLMError as error:
             raise EngineError(f"{self.name} failed: {error}") from error
 
-    def _text(self, fill: Fill) -> str:
-        gap = fill.suffix is not None and self._fim is not None
-        return fim.render(fill, self._fim) if gap and self._fim else fill.prefix + fill.typed
+    def _parts(self, fill: Fill) -> list[str]:
+        if fill.is_gap and self._fim is not None:
+            return fim.render(fill, self._fim)
+        return [fill.prefix + fill.typed]
 
     def _reading(self, work: Work, forms: ToolForms, prompt: list[int]) -> _Reading:
         room = self.cards[0].context - len(prompt)
