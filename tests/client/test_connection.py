@@ -350,10 +350,12 @@ def test_an_error_of_many_words_is_cut() -> None:
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vivace.client.connection._LONGEST_ANSWER", 100_000)
 
+    said = "and so on " * 100
+
     async def floods(socket: ServerConnection) -> None:
         await socket.recv()
         while True:
-            await socket.send('{"type": "response.output_text.delta", "delta": "and so on "}')
+            await socket.send(f'{{"type": "response.output_text.delta", "delta": "{said}"}}')
 
     began = time.monotonic()
     assert "does not end" in str(failure(floods))
