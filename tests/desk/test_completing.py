@@ -30,7 +30,7 @@ class Server:
     ) -> AsyncGenerator[str, None]:
         self.asked.append(fill)
         if self.fails:
-            raise ClientError(self.fails)
+            raise ClientError(self.fails, retry_after=30.0)
         try:
             for sign in self.says:
                 await asyncio.sleep(self.between)
@@ -118,14 +118,19 @@ def test_another_file_with_a_key_is_left_out() -> None:
 
 def test_why_nothing_comes_is_told_in_the_status_and_gone_when_it_comes() -> None:
     async def typed() -> None:
-        desk = completing(server)
+        now = 0.0
+        desk = Completing(server, "lane", "a.py", clock=lambda: now)
         assert await desk.at(*at(TEXT)) is None
-        assert desk.status == "No server answers."
+        assert desk.status == "Too many requests."
         server.fails = ""
+        now = 29.0
+        assert await desk.at(*at(TEXT)) is None
+        assert len(server.asked) == 1, "the server wants to be left alone for 30 seconds"
+        now = 31.0
         assert await desk.at(*at(TEXT)) is not None
         assert desk.status == ""
 
-    server = Server(fails="No server answers.")
+    server = Server(fails="Too many requests.")
     asyncio.run(typed())
 
 

@@ -24,6 +24,8 @@ __all__ = ["Completing", "Filling", "Suggestion"]
 _ROOM = 6_000
 """Characters of a document in a prompt, about 1,500 tokens."""
 _MOST_TOKENS = 160
+_BETWEEN_FAILURES = 1.0
+"""Seconds; where the server does not say how long it wants to be left alone."""
 
 
 class Filling(Protocol):
@@ -80,6 +82,8 @@ class Completing:
     _session: Session = field(init=False)
     _answering: asyncio.Task[None] | None = None
     _newest: int = 0
+    _quiet_until: float = float("-inf")
+    """Until then a server that refused is left alone."""
 
     def beside(self, neighbours: Sequence[Neighbour]) -> None:
         """Other files that may be read, the newest first; without those that hold a secret."""
@@ -110,6 +114,9 @@ class Completing:
                 case Wait():
                     pass
                 case Ask():
+                    if self.clock() < self._quiet_until:
+                        self._session.forget()
+                        return None
                     if (what := _secret(decision)) is not None:
                         self._session.forget()
                         self.status = f"Nothing is asked here: the text seems to hold {what}."
@@ -174,6 +181,7 @@ class Completing:
             failed = False
         except ClientError as error:
             self.status = str(error)
+            self._quiet_until = self.clock() + (error.retry_after or _BETWEEN_FAILURES)
         finally:
             self._session.ended(ask.number, failed=failed)
 
