@@ -104,22 +104,32 @@ class Ways:
 # -- the edits ------------------------------------------------------------------------------------
 
 
-def load_edits(path: Path, count: int) -> list[dict[str, str]]:
-    """Evenly chosen among the commits whose new text has 400 to 1,500 tokens."""
+def fitting_commits(path: Path) -> Iterator[dict[str, Any]]:
+    """Those whose new text has 400 to 1,500 tokens, with the tokens of both texts."""
     if not path.exists():
         sys.exit(f"Without {path} there is nothing to replay; collect the edits: scripts/commits")
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_files.vllm_model() / "tokenizer.json"))
-    fitting = []
     with gzip.open(path, "rt") as lines:
         for row in map(json.loads, lines):
             old, new = (tokenizer.encode(row[side]).ids for side in ("before", "after"))
             if 400 <= len(new) <= 1500 and len(old) <= 3000:
-                same = SequenceMatcher(None, old, new, autojunk=False).ratio()
-                fitting.append({**row, "changed": 1 - same, "tokens": len(new)})
-    step = max(1.0, len(fitting) / count)
-    return [fitting[int(place * step)] for place in range(min(count, len(fitting)))]
+                yield {**row, "ids": (old, new), "tokens": len(new)}
+
+
+def evenly(edits: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    step = max(1.0, len(edits) / count)
+    return [edits[int(place * step)] for place in range(min(count, len(edits)))]
+
+
+def load_edits(path: Path, count: int) -> list[dict[str, Any]]:
+    """So many of them, with the share that they change."""
+    chosen = evenly(list(fitting_commits(path)), count)
+    for edit in chosen:
+        old, new = edit.pop("ids")
+        edit["changed"] = 1 - SequenceMatcher(None, old, new, autojunk=False).ratio()
+    return chosen
 
 
 def request_for(edit: dict[str, str]) -> tuple[Sample, str]:

@@ -1,0 +1,177 @@
+"""Ways to complete while somebody types: ours, and two that stand for what others do.
+
+All have the same room in the prompt, ask without delay, have one request under way at a time, drop
+it at the next key, remember what they were answered, and cut and trim it alike. What differs is
+what they put into the prompt, and when they ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Protocol
+
+from vivace.client.errors import ClientError
+from vivace.completion.extent import cut
+from vivace.completion.memory import Answer, Memory
+from vivace.completion.pace import Pace
+from vivace.completion.trimming import Place, trimmed
+from vivace.completion.windows import Window
+from vivace.desk.completing import Completing, Filling, Suggestion
+
+_BEFORE = 2 / 3
+"""The part of the room that is for the prefix, as in ours."""
+_MOVED = 3 / 4
+"""How full a window is that was just moved, so that it need not move again at once."""
+_MOST_TOKENS = 160
+
+
+class Completer(Protocol):
+    @property
+    def requests(self) -> int: ...
+
+    async def at(self, text: str, offset: int) -> Suggestion | None:
+        """What to show behind a key; None where a newer one came meanwhile."""
+
+    async def arrived(self, text: str, offset: int) -> None:
+        """The cursor was put here, and nothing typed yet."""
+
+    async def close(self) -> None: ...
+
+
+class _Eager(Pace):
+    def delay(self) -> float:
+        return 0.0
+
+
+class Ours:
+    def __init__(
+        self, server: Filling, lane: str, path: str, room: int, clock: Callable[[], float]
+    ) -> None:
+        self._completing = Completing(server, lane, path, room=room, clock=clock, pace=_Eager())
+
+    @property
+    def requests(self) -> int:
+        return self._completing.counts.requests
+
+    async def at(self, text: str, offset: int) -> Suggestion | None:
+        return await self._completing.at(text, offset)
+
+    async def arrived(self, text: str, offset: int) -> None:
+        await self._completing.warm(text, offset)
+
+    async def close(self) -> None:
+        await self._completing.close()
+
+
+class _AnewForEachKey:
+    """The typed text is the end of the prefix, so the suffix is behind it."""
+
+    def __init__(self, server: Filling, lane: str, path: str, room: int) -> None:
+        self.requests = 0
+        self._server = server
+        self._lane = lane
+        self._path = path
+        self.before = int(room * _BEFORE)
+        self.after = room - self.before
+        self._memory = Memory()
+        self._asking: asyncio.Task[None] | None = None
+        self._newest = 0
+
+    def window(self, text: str, offset: int) -> Window:
+        raise NotImplementedError
+
+    async def at(self, text: str, offset: int) -> Suggestion | None:
+        self._newest += 1
+        mine = self._newest
+        before, after = text[:offset], text[offset:]
+        if (known := self._memory.fitting(before, after)) is None:
+            await self.close()
+            if mine != self._newest:
+                return None
+            asking = asyncio.create_task(self._ask(before, after))
+            self._asking = asking
+            await asyncio.wait([asking])
+            known = self._memory.fitting(before, after)
+        if known is None or mine != self._newest:
+            return None
+        return Suggestion(known, offset, offset)
+
+    async def arrived(self, text: str, offset: int) -> None:
+        """Nothing is read ahead."""
+
+    async def close(self) -> None:
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    async def _ask(self, before: str, after: str) -> None:
+        self.requests += 1
+        window = self.window(before + after, len(before))
+        fill = {"prefix": window.prefix, "suffix": window.suffix, "path": self._path}
+        line = before.rpartition("\n")[2]
+        one_line = bool(after.partition("\n")[0].strip())
+        text = ""
+        with contextlib.suppress(ClientError):
+            answer = self._server.fill(
+                self._lane, fill, max_tokens=_MOST_TOKENS, cache_key=self._lane
+            )
+            async with contextlib.aclosing(answer):
+                async for delta in answer:
+                    text += delta
+                    if cut(text, line, one_line=one_line).whole:
+                        break
+        shown = cut(text, line, one_line=one_line).text
+        place = Place(self._path, window.prefix, window.suffix)
+        self._memory.remember(Answer(before, after, trimmed(shown, place)))
+
+
+class Sliding(_AnewForEachKey):
+    """As Continue does it: the last and the next so many characters, anew for each key."""
+
+    def window(self, text: str, offset: int) -> Window:
+        start = max(0, offset - self.before)
+        return Window(text[start:offset], text[offset : offset + self.after])
+
+
+class Stable(_AnewForEachKey):
+    """As llama.vim does it: whole lines, from a fixed line to a fixed line, until the cursor has
+    gone too far from them."""
+
+    def __init__(self, server: Filling, lane: str, path: str, room: int) -> None:
+        super().__init__(server, lane, path, room)
+        self._first = 0
+        self._behind = 0
+        """Lines of the file that come before the window, and behind it."""
+        self._known = False
+
+    def window(self, text: str, offset: int) -> Window:
+        lines = text.split("\n")
+        starts = [0]
+        for line in lines:
+            starts.append(starts[-1] + len(line) + 1)
+        start = starts[min(self._first, len(lines) - 1)]
+        end = min(len(text), starts[max(0, len(lines) - self._behind)])
+        fits = offset - self.before <= start <= offset <= end <= offset + self.after
+        if not (self._known and fits and self._is_full(start, offset, end, len(text))):
+            least = offset - self._room(self.before, offset)
+            start = next(
+                at for at in starts if at >= min(least, starts[text.count("\n", 0, offset)])
+            )
+            most = offset + self._room(self.after, len(text) - offset)
+            end = max(offset, *(at for at in (*starts[:-1], len(text)) if at <= most))
+            self._first = starts.index(start)
+            self._behind = sum(at >= end for at in starts[:-1]) if end < len(text) else 0
+            self._known = True
+        return Window(text[start:offset], text[offset:end])
+
+    def _is_full(self, start: int, offset: int, end: int, length: int) -> bool:
+        """Whether at least half of the room is used on both sides, where there is that much."""
+        return offset - start >= min(offset, self.before // 2) and end - offset >= min(
+            length - offset, self.after // 2
+        )
+
+    def _room(self, most: int, there: int) -> int:
+        return there if there <= most else int(most * _MOVED)
