@@ -427,6 +427,14 @@ def test_a_gap_is_filled(shared: Shared, engine: LlamaCppEngine) -> None:
     assert deltas[-1].reason == "stop"
 
 
+def test_an_answer_begins_as_it_is_told_to(shared: Shared, engine: LlamaCppEngine) -> None:
+    beginning = 'sum([a, b]) + "\\" * (0)\n'
+    gap = Fill(prefix="def add(a, b):\n    return ", suffix="\n", starts_with=beginning)
+    sampling = Sampling(temperature=0, max_tokens=30)
+    work = Work(id="r", model=MODEL, prompt=gap, sampling=sampling)
+    assert text_in(shared.run(lambda: answer(engine, work))).startswith(beginning)
+
+
 def test_a_mark_in_a_text_is_read_as_text(shared: Shared, engine: LlamaCppEngine) -> None:
     table = files("vivace").joinpath("models.toml").read_text("utf-8")
     about_models = table[table.index("[fim.qwen]") :][:400]

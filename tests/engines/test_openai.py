@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.engines.endpoint import ANSWER, Endpoint, call, delta, event, stream, usage
 from tests.engines.suite import (
@@ -409,6 +410,16 @@ def test_a_mark_in_a_text_is_no_mark(endpoint: Endpoint) -> None:
     assert body["prompt"] == {"prompt_string": parts}, "which llama.cpp tokenises one by one"
     body = asked(endpoint, fill(prefix="a", suffix="b"), fim=FIM, llamacpp=True)
     assert body["prompt"] == "<P>a<S>b<M>"
+
+
+def test_llama_cpp_is_held_to_how_an_answer_begins(endpoint: Endpoint) -> None:
+    endpoint.answers(FILLED)
+    gap = fill(prefix="a", suffix="b", starts_with=" re")
+    assert asked(endpoint, gap, llamacpp=True, fim=FIM)["grammar"] == 'root ::= " re" .*'
+    assert "grammar" not in asked(endpoint, gap, fim=FIM), "others may not know the word"
+    assert "grammar" not in asked(endpoint, fill(prefix="a"), llamacpp=True)
+    warm_up = replace(gap, generate=False)
+    assert "grammar" not in asked(endpoint, warm_up, llamacpp=True, fim=FIM)
 
 
 def test_plain_text_is_continued_as_it_is(endpoint: Endpoint) -> None:

@@ -342,6 +342,13 @@ def test_a_mark_in_a_text_is_read_as_text(lab: Lab) -> None:
 
 
 @needs_vllm
+def test_an_answer_begins_as_it_is_told_to(lab: Lab) -> None:
+    beginning = 'sum([a, b]) + "\\" * (0)\n'
+    fill = Fill(prefix="def add(a, b):\n    return ", suffix="\n", starts_with=beginning)
+    assert text_in(lab.run(lambda: lab.answer(work(fill, 30)))).startswith(beginning)
+
+
+@needs_vllm
 def test_plain_text_is_continued(lab: Lab) -> None:
     text = text_in(lab.run(lambda: lab.answer(work(Fill(prefix="1, 2, 3, 4, 5, 6,"), 4))))
     assert text.replace(" ", "").startswith("7")

@@ -18,6 +18,7 @@ import msgspec
 from vivace.addresses import is_loopback
 from vivace.completion import fim
 from vivace.conversation.deltas import Delta
+from vivace.engines import beginnings
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure
@@ -57,8 +58,9 @@ class OpenAIEngine:
         does not, the call is asked for by a schema, which it does follow. ``predictions``: whether
         it takes the text that a client foretells. ``llamacpp``: whether it is llama.cpp's server,
         which does more than others: it says how far it has read, so that work that is broken off is
-        counted too, and tokenises the strings of a prompt one by one. ``socket``: the Unix socket
-        of an endpoint that has no port; the host in ``url`` is but a name then.
+        counted too, tokenises the strings of a prompt one by one, and keeps to a grammar.
+        ``socket``: the Unix socket of an endpoint that has no port; the host in ``url`` is but a
+        name then.
         """
         self.name = name
         self.cards: Sequence[Card] = (card,)
@@ -101,6 +103,8 @@ class OpenAIEngine:
         else:
             forms = ToolForms(Toolbox())
             path, body = "/completions", self._completion(work.prompt)
+            if self._llamacpp and work.generate and work.prompt.starts_with:
+                body["grammar"] = beginnings.grammar(work.prompt.starts_with)
         body |= self._settings(work, stop=body.get("stop", []))
         reader = ChunkReader(forms, generate=work.generate, forced=self._by_schema(forms))
         self._running += 1

@@ -1,8 +1,8 @@
 """vLLM inside our own process tree: its ``AsyncLLM``, without its HTTP server.
 
-The one module that knows vLLM. Written for the version below; its renderers, parsers and
-``AsyncLLM`` are not a stable interface, so ``start`` refuses another minor version by name rather
-than failing somewhere inside.
+With ``vllm_reading`` all that knows vLLM, but for drafts. Written for the version below; its
+renderers, parsers and ``AsyncLLM`` are not a stable interface, so ``start`` refuses another minor
+version by name rather than failing somewhere inside.
 """
 
 from __future__ import annotations
@@ -22,23 +22,22 @@ import msgspec
 from prometheus_client import REGISTRY, generate_latest
 
 from vivace.completion import fim
-from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
+from vivace.conversation.deltas import Delta, Finished, Tokens
 from vivace.conversation.states import OPENS
-from vivace.engines.base import Card, Chat, Work
-from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
+from vivace.engines.base import Card, Chat, Sampling, Work
 from vivace.engines.hub_template import HubTemplate
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.old_code import carried
 from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify
-from vivace.engines.token_text import TokenText
 from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, weights_in
 from vivace.engines.vllm_precision import better_in_float32, processor_flags
+from vivace.engines.vllm_reading import ParsedReading, PlainReading, Reading
 from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
 from vivace.memory import free_memory
 from vivace.models import Fim
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
-from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat
+from vivace.protocol.requests import Fill
 from vivace.supervisor import Supervisor
 
 __all__ = ["WRITTEN_FOR", "VllmEngine"]
@@ -365,7 +364,7 @@ class VllmEngine:
         return Prompt(self._template.encode_parts(parts), "", 0, None), {}
 
     async def _stream(
-        self, work: Work, prompt: Prompt, reading: _Reading
+        self, work: Work, prompt: Prompt, reading: Reading
     ) -> AsyncGenerator[Any, None]:
         from vllm.exceptions import VLLMClientError, VLLMError
         from vllm.inputs import TokensPrompt
@@ -394,27 +393,50 @@ class VllmEngine:
             return fim.render(fill, self._fim)
         return [fill.prefix + fill.typed]
 
-    def _reading(self, work: Work, forms: ToolForms, prompt: list[int]) -> _Reading:
+    def _reading(self, work: Work, forms: ToolForms, prompt: list[int]) -> Reading:
         room = self.cards[0].context - len(prompt)
         if room < 1:
             raise EngineRefused(
                 f"The prompt is {len(prompt)} tokens long and leaves no room to answer."
             )
         limit = min(work.sampling.max_tokens or room, room) if work.generate else 1
-        reading = self._reading_for(work, forms, limit)
         assert self._template is not None
+        reading = self._reading_for(work, forms, limit, self._template)
         reading.decode(self._template, prompt)
         return reading
 
-    def _reading_for(self, work: Work, forms: ToolForms, limit: int) -> _Reading:
-        if forms.declarations() or self._reasoning_parser:
-            return _ParsedReading(self, work, forms, limit)
+    def _reading_for(
+        self, work: Work, forms: ToolForms, limit: int, template: HubTemplate
+    ) -> Reading:
+        settings = self._settings(work.sampling, limit)
+        if isinstance(work.prompt, Chat) and (forms.declarations() or self._reasoning_parser):
+            return ParsedReading(
+                self._engine,
+                work.prompt,
+                forms,
+                settings,
+                stop=work.sampling.stop,
+                tool_parser=self._tool_parser,
+                reasoning_parser=self._reasoning_parser,
+            )
         ends: list[int] = []
         if isinstance(work.prompt, Fill) and self._fim is not None:
             # The marks are special tokens, which never reach the text, so they stop by their ids.
-            encode = self._engine.renderer.tokenizer.encode
-            ends = [ids[0] for mark in fim.stops(self._fim) if len(ids := encode(mark)) == 1]
-        return _PlainReading(self, work, limit, ends)
+            coded = map(template.encode, fim.stops(self._fim))
+            ends = [ids[0] for ids in coded if len(ids) == 1]
+        return PlainReading(work, settings, ends)
+
+    def _settings(self, asked: Sampling, limit: int) -> dict[str, Any]:
+        """Sampling as asked, else as the model's own defaults say."""
+        wanted = {
+            "temperature": asked.temperature,
+            "top_p": asked.top_p,
+            "presence_penalty": asked.presence_penalty,
+            "frequency_penalty": asked.frequency_penalty,
+            "seed": asked.seed,
+        }
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return {**self._defaults, **given, "max_tokens": limit}
 
 
 def _drafted(output: Any) -> tuple[int, int]:
@@ -451,150 +473,3 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-# -- how an answer is read ------------------------------------------------------------------------
-
-
-class _Reading:
-    """Settings for one request, and the reading of what comes back."""
-
-    sampling: Any
-    cut = False
-    """Whether text was cut off behind a stop string, so that the tokens say more than was sent."""
-    _words: TokenText | None = None
-
-    def read(self, output: Any) -> Iterator[Delta]:
-        raise NotImplementedError
-
-    def decode(self, template: HubTemplate, prompt: list[int]) -> None:
-        """Make text of the tokens here, unless vLLM must, to find stop strings in it."""
-        sampling = self.sampling
-        spaced = sampling.skip_special_tokens or sampling.spaces_between_special_tokens
-        if sampling.stop or not spaced:
-            return
-        self._words = template.words_after(prompt, special=not sampling.skip_special_tokens)
-        sampling.detokenize = self._words is None
-
-    def text(self, piece: Any) -> str:
-        if self._words is None:
-            return str(piece.text)
-        ended = piece.finish_reason == "stop"  # by a token, which is no part of the text
-        return self._words.read(piece.token_ids[:-1] if ended else piece.token_ids)
-
-
-def _settings(engine: VllmEngine, work: Work, limit: int) -> dict[str, Any]:
-    """Sampling as asked, else as the model's own defaults say."""
-    asked = work.sampling
-    wanted = {
-        "temperature": asked.temperature,
-        "top_p": asked.top_p,
-        "presence_penalty": asked.presence_penalty,
-        "frequency_penalty": asked.frequency_penalty,
-        "seed": asked.seed,
-    }
-    given = {name: value for name, value in wanted.items() if value is not None}
-    return {**engine._defaults, **given, "max_tokens": limit}  # noqa: SLF001
-
-
-class _PlainReading(_Reading):
-    """Text without tools or thoughts: nothing stands between the engine and the delta."""
-
-    def __init__(self, engine: VllmEngine, work: Work, limit: int, ends: list[int]) -> None:
-        from vllm.sampling_params import (
-            RequestOutputKind,
-            SamplingParams,
-            StructuredOutputsParams,
-        )
-
-        form = work.prompt.format if isinstance(work.prompt, Chat) else None
-        structured = None
-        if isinstance(form, JsonSchemaFormat):
-            structured = StructuredOutputsParams(json=form.schema or {})
-        elif isinstance(form, JsonObjectFormat):
-            structured = StructuredOutputsParams(json_object=True)
-        self.sampling = SamplingParams(
-            **_settings(engine, work, limit),
-            stop=list(work.sampling.stop),
-            stop_token_ids=ends,
-            structured_outputs=structured,
-            output_kind=RequestOutputKind.DELTA,
-        )
-
-    def read(self, output: Any) -> Iterator[Delta]:
-        piece = output.outputs[0]
-        self.cut = isinstance(piece.stop_reason, str)
-        if text := self.text(piece):
-            yield TextDelta(text)
-
-
-class _ParsedReading(_Reading):
-    """Tool calls and reasoning, taken apart by vLLM's own parsers."""
-
-    def __init__(self, engine: VllmEngine, work: Work, forms: ToolForms, limit: int) -> None:
-        from vllm.entrypoints.openai.chat_completion.protocol import (
-            ChatCompletionRequest,
-        )
-        from vllm.parser import ParserManager
-        from vllm.sampling_params import RequestOutputKind
-
-        assert isinstance(work.prompt, Chat)
-        core = engine._engine  # noqa: SLF001
-        tools = forms.declarations()
-        request = ChatCompletionRequest(
-            messages=[{"role": "user", "content": ""}],  # the parser looks at tools only
-            tools=tools or None,
-            tool_choice=forms.mode if tools else None,
-            response_format=_response_format(work.prompt.format) if forms.mode == "auto" else None,
-            stop=list(work.sampling.stop),
-            **{k: v for k, v in _settings(engine, work, limit).items() if k != "max_tokens"},
-        )
-        parser = ParserManager.get_parser(
-            tool_parser_name=engine._tool_parser if tools else None,  # noqa: SLF001
-            reasoning_parser_name=engine._reasoning_parser,  # noqa: SLF001
-            enable_auto_tools=bool(tools),
-            tokenizer=core.renderer.tokenizer,
-        )
-        self._parser = parser(
-            core.renderer.tokenizer, request.tools, model_config=core.model_config
-        )
-        self._request = self._parser.adjust_request(request) or request
-        self.sampling = self._request.to_sampling_params(limit, {})
-        self.sampling.output_kind = RequestOutputKind.DELTA
-        self._reader = ChunkReader(forms)
-        self._parallel = work.prompt.parallel_tool_calls
-
-    def read(self, output: Any) -> Iterator[Delta]:
-        piece = output.outputs[0]
-        self.cut = isinstance(piece.stop_reason, str)
-        delta = self._parser.parse_delta(
-            self.text(piece),
-            list(piece.token_ids),
-            self._request,
-            prompt_token_ids=output.prompt_token_ids,
-            finished=output.finished,
-        )
-        if delta is not None:
-            yield from self._reader.read(_message_delta(delta, parallel=self._parallel))
-        if output.finished:
-            yield from self._reader.rest()
-
-
-def _response_format(form: TextFormat) -> dict[str, Any] | None:
-    if isinstance(form, JsonSchemaFormat):
-        schema = {"name": form.name, "schema": form.schema or {}}
-        return {"type": "json_schema", "json_schema": schema}
-    return {"type": "json_object"} if isinstance(form, JsonObjectFormat) else None
-
-
-def _message_delta(delta: Any, *, parallel: bool) -> MessageDelta:
-    calls = [
-        CallDelta(
-            call.index,
-            call.id,
-            FunctionDelta(call.function.name, call.function.arguments) if call.function else None,
-        )
-        for call in delta.tool_calls or ()
-        if parallel or not call.index
-    ]
-    return MessageDelta(delta.content, getattr(delta, "reasoning", None), None, calls)
