@@ -90,6 +90,13 @@ def test_a_model_that_has_nothing_to_say_is_not_asked_at_every_key() -> None:
     assert isinstance(typist.type("y"), Nothing)
 
 
+def test_an_engine_that_cannot_be_made_to_begin_so_is_not_asked_again() -> None:
+    typist = Typist()
+    asked = typist.answer(typist.type("    x"), "    return a + b\n\n")
+    assert isinstance(typist.answer(asked, "    return a + b\n\n"), Nothing)
+    assert isinstance(typist.type("y"), Nothing)
+
+
 def test_brackets_of_the_editor_are_covered_by_what_closes_them() -> None:
     typist = Typist("x = 1\n|\ny = 2\n")
     asked = typist.ask()

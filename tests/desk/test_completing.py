@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,6 +88,17 @@ def test_a_newer_key_replaces_an_older_one_and_only_the_newest_is_answered() -> 
     assert older is None
     assert newer is not None
     assert server.cancelled == 2
+
+
+def test_a_slow_engine_is_not_asked_the_same_over_and_over() -> None:
+    async def typed() -> Suggestion | None:
+        ticks = itertools.count(0, 30)
+        desk = Completing(server, "lane", "a.py", clock=lambda: float(next(ticks)))
+        return await desk.at(*at(TEXT.replace("|", "    x|")))
+
+    server = Server()
+    assert asyncio.run(typed()) is None
+    assert len(server.asked) == 2, "as it comes, and with its beginning enforced"
 
 
 def test_line_ends_stay_those_of_the_file() -> None:

@@ -68,6 +68,7 @@ class _Running(Struct):
     anchor: Anchor
     window: Window
     told: str
+    starts_with: str
     one_line: bool
     text: str = ""
 
@@ -105,7 +106,7 @@ class Session:
         """How often it was asked behind what was typed since the anchor."""
 
     def at(self, text: str, offset: int, now: float) -> Decision:
-        """What to do about the cursor at this place of this text."""
+        """What to do about the cursor at this place of this text; ``now`` is when it came there."""
         typed = self._typed(text, offset, now)
         anchor = self._anchor
         assert anchor is not None
@@ -140,7 +141,8 @@ class Session:
         place = Place(self._path, running.window.prefix + told, running.window.suffix)
         text = trimmed(running.cut.text, place)
         self._memory.remember(Answer(anchor.before + told, anchor.after, text))
-        if not text and anchor == self._anchor:
+        in_vain = not text or not running.text.startswith(running.starts_with)
+        if in_vain and anchor == self._anchor:
             self._tries[told] = _MOST_TRIES + 1
 
     def forget(self) -> None:
@@ -183,7 +185,7 @@ class Session:
             return Nothing("the model has nothing that fits")
         self._tries[told] += 1
         self._number += 1
-        one_line = bool(anchor.after.partition("\n")[0].strip())
-        self._running = _Running(self._number, anchor, self._window, told, one_line)
         starts_with = typed.text[len(told) :] if tries else ""
+        one_line = bool(anchor.after.partition("\n")[0].strip())
+        self._running = _Running(self._number, anchor, self._window, told, starts_with, one_line)
         return Ask(self._number, self._files, self._window, told, starts_with)

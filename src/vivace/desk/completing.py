@@ -97,11 +97,12 @@ class Completing:
         self._newest += 1
         mine = self._newest
         self.counts.keys += 1
-        self.pace.typed(self.clock())
+        key = self.clock()
+        self.pace.typed(key)
         plain, place = _without_carriage_returns(text, offset)
         first = True
         while True:
-            decision = self._session.at(plain, place, self.clock())
+            decision = self._session.at(plain, place, key)
             match decision:
                 case Show():
                     self.counts.offered += 1
