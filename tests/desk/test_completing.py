@@ -62,6 +62,12 @@ def test_the_engine_is_stopped_as_soon_as_what_is_shown_is_there() -> None:
     assert server.cancelled == 1
 
 
+def test_the_first_line_of_a_file_and_its_last_are_gaps_too() -> None:
+    server = Server()
+    asyncio.run(completing(server).at("", 0))
+    assert server.asked[0] == {"prefix": "", "suffix": "", "path": "a.py"}
+
+
 def test_a_key_that_fits_is_answered_from_memory() -> None:
     async def typed() -> Suggestion | None:
         desk = completing(server)

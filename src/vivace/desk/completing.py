@@ -195,7 +195,8 @@ class Completing:
             "typed": ask.typed,
             "starts_with": ask.starts_with,
         }
-        return {name: given for name, given in fill.items() if given or name == "suffix"}
+        gap = ("prefix", "suffix")  # which may be empty, and is a gap all the same
+        return {name: given for name, given in fill.items() if given or name in gap}
 
 
 def _secret(ask: Ask) -> str | None:
