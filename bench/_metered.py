@@ -6,22 +6,23 @@ import asyncio
 import re
 import urllib.request
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Protocol
 
 from msgspec import Struct
 from tokenizers import Tokenizer
 
-from bench._socket import Client, Event
 from bench._typist import shared
-from vivace.client.errors import ClientError
+from vivace.client.lanes import Lanes
 from vivace.completion import fim
 from vivace.desk.completing import Filling
 from vivace.models import Fim
 from vivace.protocol.requests import Fill
 
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
-_ANSWERS_TO_AN_INTERRUPT = ("response.interrupt.accepted", "error")
-_TOKENS = re.compile(r'^vivace_tokens_total\{kind="(input|cached)",[^}]*\} (\S+)', re.MULTILINE)
+_KINDS = ("input", "cached")
+_FIGURE = re.compile(
+    r'^(vivace_turns_running|vivace_tokens_total)\{(?:kind="(\w+)",)?[^}]*\} (\S+)', re.MULTILINE
+)
 
 
 class Asked(Struct, frozen=True):
@@ -47,7 +48,7 @@ class Tokens(Struct, frozen=True):
 class Metering(Filling, Protocol):
     asked: list[Asked]
 
-    def tokens(self) -> Tokens: ...
+    async def tokens(self) -> Tokens: ...
 
 
 def _asked(fill: Mapping[str, Any], *, warming: bool) -> Asked:
@@ -55,20 +56,26 @@ def _asked(fill: Mapping[str, Any], *, warming: bool) -> Asked:
 
 
 class Metered:
-    """Over one WebSocket of a gateway, one request after the other. The figures are the engine's
-    as the gateway has them; answers that are broken off are in them."""
+    """As an editor asks, over the lanes of one connection. The figures are the engine's as the
+    gateway has them; answers that are broken off are in them."""
 
-    def __init__(self, client: Client, port: int, model: str) -> None:
+    def __init__(self, port: int, model: str) -> None:
         self.asked: list[Asked] = []
-        self._client = client
+        self._lanes = Lanes(f"http://127.0.0.1:{port}/v1")
         self._metrics = f"http://127.0.0.1:{port}/metrics"
         self._model = model
-        self._turn = asyncio.Lock()
 
-    def tokens(self) -> Tokens:
+    async def tokens(self) -> Tokens:
+        """When all that was asked has ended."""
+        while (found := self._figures()).get("vivace_turns_running"):
+            await asyncio.sleep(0.005)
+        prompts, cached = (found.get(f"vivace_tokens_total {kind}", 0) for kind in _KINDS)
+        return Tokens(prompts, cached)
+
+    def _figures(self) -> dict[str, int]:
         with urllib.request.urlopen(self._metrics) as answer:
-            found = {kind: float(count) for kind, count in _TOKENS.findall(answer.read().decode())}
-        return Tokens(int(found.get("input", 0)), int(found.get("cached", 0)))
+            lines = _FIGURE.findall(answer.read().decode())
+        return {f"{name} {kind}".strip(): int(float(value)) for name, kind, value in lines}
 
     async def fill(
         self,
@@ -82,55 +89,27 @@ class Metered:
         cache_key: str = "",
     ) -> AsyncGenerator[str, None]:
         self.asked.append(_asked(fill, warming=False))
-        async with self._turn:
-            await self._create(fill, cache_key, max_output_tokens=max_tokens)
-            response, ended = "", False
-            try:
-                while not ended:
-                    event = await self._event()
-                    if event["type"] == "response.created":
-                        response = event["response"]["id"]
-                    ended = event["type"] in _ENDS
-                    if event["type"] == "response.output_text.delta":
-                        yield event["delta"]
-            except ClientError:
-                ended = True
-                raise
-            finally:
-                if not ended:
-                    await self._interrupt(response)
+        answer = self._lanes.fill(
+            lane,
+            fill,
+            model=self._model,
+            max_tokens=max_tokens,
+            stop=stop,
+            background=background,
+            cache_key=cache_key,
+        )
+        async with aclosing(answer):
+            async for delta in answer:
+                yield delta
 
     async def warm(
         self, lane: str, fill: Mapping[str, Any], *, model: str = "", cache_key: str = ""
     ) -> None:
         self.asked.append(_asked(fill, warming=True))
-        async with self._turn:
-            await self._create(fill, cache_key, generate=False)
-            while (await self._event())["type"] not in _ENDS:
-                pass
+        await self._lanes.warm(lane, fill, model=self._model, cache_key=cache_key)
 
-    async def _create(self, fill: Mapping[str, Any], cache_key: str, **more: Any) -> None:
-        more |= {"temperature": 0, "store": False, "prompt_cache_key": cache_key}
-        await self._client.send("create", model=self._model, fill=fill, **more)
-
-    async def _event(self) -> Event:
-        event = await self._client.event()
-        if event["type"] in ("error", "response.failed"):
-            raise ClientError(f"The gateway failed: {event}")
-        return event
-
-    async def _interrupt(self, response: str) -> None:
-        """Wait for both its end and the word about our interrupt: neither is for the next one."""
-        while not response:
-            event = await self._event()
-            if event["type"] == "response.created":
-                response = event["response"]["id"]
-        await self._client.send("interrupt", response_id=response)
-        ended = answered = False
-        while not (ended and answered):
-            kind = (await self._client.event())["type"]
-            ended = ended or kind in _ENDS
-            answered = answered or kind in _ANSWERS_TO_AN_INTERRUPT
+    async def close(self) -> None:
+        await self._lanes.close()
 
 
 class Reckoned:
@@ -144,7 +123,7 @@ class Reckoned:
         self._known: list[int] = []
         self._tokens = Tokens()
 
-    def tokens(self) -> Tokens:
+    async def tokens(self) -> Tokens:
         return self._tokens
 
     async def fill(

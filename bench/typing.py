@@ -35,7 +35,6 @@ from bench._completers import Completer, Ours, Sliding, Stable
 from bench._metered import Asked, Metered, Metering, Reckoned, Tokens
 from bench._report import Report, percentile, ratio_of
 from bench._server import served
-from bench._socket import Client
 from bench._typist import Habits, Moment, changes, moments
 from bench.edits import evenly, fitting_commits
 from vivace.desk.completing import Suggestion
@@ -115,10 +114,10 @@ async def replay(
     clock, found = Clock(), list[Reading]()
     completing = completer(way, server, f"reads/{path}", room, clock)
     for moment in keys:
-        number, before = len(server.asked), server.tokens()
+        number, before = len(server.asked), await server.tokens()
         act = completing.arrived if moment.jumped else completing.at
         await act(moment.text, moment.offset)
-        found.append(Reading(server.asked[number:], server.tokens().since(before)))
+        found.append(Reading(server.asked[number:], (await server.tokens()).since(before)))
         clock.now += moment.wait
     await completing.close()
     return found
@@ -382,8 +381,11 @@ async def server_of(engine: str) -> AsyncIterator[Metering]:
     else:
         serving = served(fim.CONFIG.format(path=_files.model(MODEL)))
     with serving as (port, _):
-        async with Client.at(port) as client:
-            yield Metered(client, port, MODEL)
+        server = Metered(port, MODEL)
+        try:
+            yield server
+        finally:
+            await server.close()
 
 
 async def run(options: Any, edits: Sequence[dict[str, Any]]) -> tuple[Reads, dict[str, Typed]]:
@@ -419,7 +421,7 @@ def main() -> None:
         "tokenizers",
         parts=("reads,clock", "which of them"),
         ways=(",".join(WAYS), "which ways"),
-        engine=("llamacpp", "or scripted (a fixed answer), or reckoned (reads alone, no engine)"),
+        engine=("llamacpp", "or scripted (to try this out), or reckoned (reads alone, no engine)"),
         data=(str(_files.commits()), "commits to type, as scripts/commits collects them"),
         edits=(24, "how many commits are typed"),
         keys=(0, "no more keys and jumps of each; 0 is all"),

@@ -98,7 +98,7 @@ class Answering:
         self._answer = answer
         self._seconds = seconds
 
-    def tokens(self) -> Tokens:
+    async def tokens(self) -> Tokens:
         return Tokens()
 
     async def fill(
