@@ -37,9 +37,13 @@ EXISTING = {
     ),
     "continue": ("models/vivace.yaml", "name: Written by hand\n"),
     "zed": ("zed/settings.json", '{"theme": "One Dark", "vim_mode": true}\n'),
+    "neovim": ("nvim/site/plugin/vivace.lua", "-- Mine.\n"),
+    "emacs": (".emacs.d/vivace.el", ";; Mine.\n"),
+    "helix": ("helix/languages.toml", '# Mine.\n[[language]]\nname = "rust"\n'),
 }
 
 with_files = pytest.mark.parametrize("client", EXISTING)
+with_a_model = pytest.mark.parametrize("client", [name for name in EXISTING if name in CLIENTS])
 
 
 class Desk:
@@ -53,6 +57,8 @@ class Desk:
             "CODEX_HOME": str(home),
             "CONTINUE_GLOBAL_DIR": str(home),
             "XDG_CONFIG_HOME": str(home),
+            "XDG_DATA_HOME": str(home),
+            "NVIM_APPNAME": None,
             "APPDATA": str(home),
             "VIVACE_KEY": None,
         }
@@ -152,7 +158,7 @@ def test_without_a_server_a_placeholder_is_shown(alone: Desk, client: str) -> No
     assert "MODEL" in shown
 
 
-@with_files
+@with_a_model
 def test_without_a_server_nothing_is_written_until_the_model_is_named(
     alone: Desk, client: str
 ) -> None:
@@ -239,7 +245,7 @@ def test_the_second_time_changes_nothing(desk: Desk, client: str) -> None:
     assert desk.files() == first
 
 
-@with_files
+@with_a_model
 def test_a_later_version_leaves_the_backup_alone(filling: Desk, client: str) -> None:
     filling.has(client)
     before = filling.files()
@@ -272,7 +278,7 @@ def test_nothing_to_undo_is_said(desk: Desk, client: str) -> None:
     assert "nothing to undo" in desk.does(client, "--undo", "--yes")
 
 
-@with_files
+@with_a_model
 def test_undoing_asks_no_server(alone: Desk, client: str) -> None:
     alone.does(client, "--write", "--yes", "--model", MODEL)
     alone.does(client, "--undo", "--yes")

@@ -61,6 +61,8 @@ class Person(Struct, frozen=True):
 
     home: Path
     environment: Mapping[str, str]
+    program: str = "vivace"
+    """What starts us: our name where that is on PATH."""
 
     def folder(self, variable: str, otherwise: str) -> Path:
         named = self.environment.get(variable)
@@ -79,6 +81,8 @@ class Client(Struct, frozen=True):
     title: str
     documentation: str
     recipe: Callable[[Endpoint, Person], Recipe]
+    needs_model: bool = True
+    """Whether it is told a model's name, so that the server has to be asked."""
 
 
 def _quote(text: str) -> str:

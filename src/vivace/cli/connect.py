@@ -7,6 +7,7 @@ import difflib
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
+from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say
 from vivace.cli.settings_files import Edit
 from vivace.client.get import Unanswered, get
@@ -282,7 +284,9 @@ def _undoing(edit: Edit) -> _Change | None:
 
 
 def _person() -> Person:
-    return Person(Path.home(), os.environ)
+    beside = Path(sys.executable).with_name("vivace")
+    program = "vivace" if shutil.which("vivace") or not beside.exists() else str(beside)
+    return Person(Path.home(), os.environ, program)
 
 
 # -- commands -------------------------------------------------------------------------------------
@@ -295,7 +299,6 @@ _server_options = (
         callback=_url,
         help="The server, up to and including /v1.",
     ),
-    click.option("--model", help="One of the server's models; without it, its first."),
     click.option(
         "--key-env",
         metavar="VARIABLE",
@@ -303,6 +306,7 @@ _server_options = (
         help="The environment variable that holds your key, if the server asks for one.",
     ),
 )
+_model_option = click.option("--model", help="One of the server's models; without it, its first.")
 _file_options = (
     click.option("--write", is_flag=True, help="Write it, after showing the change."),
     click.option("--undo", is_flag=True, help="Take back what --write did."),
@@ -313,8 +317,8 @@ _file_options = (
 def _command(name: str, client: Client) -> click.Command:
     def run(
         url: str,
-        model: str | None,
         key_env: str | None,
+        model: str | None = None,
         write: bool = False,
         undo: bool = False,
         yes: bool = False,
@@ -324,7 +328,10 @@ def _command(name: str, client: Client) -> click.Command:
         if undo:
             _disconnect(client, yes)
             return
-        endpoint = _endpoint(url, model, key_env, writing=write)
+        if client.needs_model:
+            endpoint = _endpoint(url, model, key_env, writing=write)
+        else:
+            endpoint = Endpoint(url, (Served(""),), key_env)
         recipe = client.recipe(endpoint, _person())
         if write:
             _connect(name, recipe, yes)
@@ -333,10 +340,15 @@ def _command(name: str, client: Client) -> click.Command:
 
     command: Callable[..., Any] = run
     writes = bool(client.recipe(_ANYWHERE, Person(Path(), {})).edits)
-    for option in reversed(_server_options + (_file_options if writes else ())):
+    options = (
+        *_server_options,
+        *((_model_option,) if client.needs_model else ()),
+        *(_file_options if writes else ()),
+    )
+    for option in reversed(options):
         command = option(command)
     return click.command(name, help=f"Connect {client.title}.")(command)
 
 
-for _name, _client in CLIENTS.items():
+for _name, _client in {**CLIENTS, **EDITORS}.items():
     connect.add_command(_command(_name, _client))

@@ -19,6 +19,7 @@ from msgspec import Struct
 from vivace import __version__
 from vivace.cli import options
 from vivace.cli.clients import CLIENTS, Endpoint, Person, Served
+from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say, styled
 from vivace.client.checkup import measure_cancel, measure_speed
 from vivace.client.connection import ClientError
@@ -149,10 +150,9 @@ def _editors() -> Iterator[Finding]:
 
 
 def _is_set_up(name: str) -> bool:
-    if name not in CLIENTS:
-        return False
     person = Person(Path.home(), os.environ)
-    edits = CLIENTS[name].recipe(Endpoint("http://127.0.0.1/v1", (Served(""),)), person).edits
+    recipe = {**CLIENTS, **EDITORS}[name].recipe
+    edits = recipe(Endpoint("http://127.0.0.1/v1", (Served(""),)), person).edits
     return any(edit.path.is_file() and edit.holds(_text(edit.path)) for edit in edits)
 
 

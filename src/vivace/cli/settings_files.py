@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from vivace.errors import ConfigError
 
-__all__ = ["MARK", "CannotEdit", "Edit", "TomlTable", "WholeFile"]
+__all__ = ["MARK", "CannotEdit", "Edit", "ShippedFile", "TomlTable", "WholeFile"]
 
 MARK = "vivace connect"
 """Stands in every file that is ours alone."""
@@ -53,6 +53,26 @@ class WholeFile(Struct, frozen=True):
 
     def apply(self, before: str | None) -> str:
         return self.text
+
+    def without(self, text: str) -> str | None:
+        return None if self.holds(text) else text
+
+
+class ShippedFile(Struct, frozen=True):
+    """A program of our own, too long to be typed by anybody."""
+
+    path: Path
+    content: str
+
+    @property
+    def text(self) -> str:
+        return f"({self.content.count(chr(10))} lines that come with Vivace)\n"
+
+    def holds(self, text: str) -> bool:
+        return MARK in text
+
+    def apply(self, before: str | None) -> str:
+        return self.content
 
     def without(self, text: str) -> str | None:
         return None if self.holds(text) else text
