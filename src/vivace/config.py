@@ -190,6 +190,12 @@ class LlamaCppConfig(
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
     gpu_layers: Annotated[int, Meta(ge=0)] = 999
+    batch_size: PositiveInt = 512
+    """Tokens of prompts that are read at a stretch. For so long a cancel goes unheard, and whoever
+    is being answered beside it stands still. llama.cpp computes 512 at a time, so more gain nothing
+    on one device; fewer may be read more slowly."""
+    prompt_cache_megabytes: Count = 2048
+    """Memory for what was read and has lost its slot to another document or chat; 0 keeps none."""
     speculation: Literal["ngram"] | None = None
     """Draft what was said before; llama.cpp's own way."""
 

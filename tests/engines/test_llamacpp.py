@@ -40,11 +40,11 @@ from tests.engines.suite import (
 )
 from tests.support import llama_server
 from tests.support.files import model_file
-from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished
+from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished, Tokens
 from vivace.engines.base import Card, Chat, Sampling, Work
 from vivace.engines.llamacpp import LlamaCppEngine
 from vivace.errors import EngineDied, EngineError
-from vivace.models import find
+from vivace.models import MODELS
 from vivace.protocol.items import (
     CustomTool,
     CustomToolCall,
@@ -64,6 +64,7 @@ pytest.importorskip("xllamacpp", reason="run: pip install 'vivace[llamacpp]'")
 T = TypeVar("T")
 MODEL = "qwen2.5-coder-0.5b"
 SLOTS = 4
+QWEN = next(known.fim for known in MODELS if known.name == MODEL)
 
 
 def model() -> Path:
@@ -71,15 +72,13 @@ def model() -> Path:
 
 
 def new_engine(path: Path | None = None, supervisor: Supervisor | None = None) -> LlamaCppEngine:
-    known = find(MODEL)
-    assert known is not None
     # One thread: several wait for each other, and stand still when something else has a core.
     with mock.patch("vivace.engines.llamacpp.usable_cpus", return_value=1):
         return LlamaCppEngine(
             "llama",
             Card(MODEL, 1024),
             path or model(),
-            fim=known.fim,
+            fim=QWEN,
             slots=SLOTS,
             supervisor=supervisor,
         )
@@ -454,6 +453,29 @@ def test_a_mark_in_a_text_is_read_as_text(shared: Shared, engine: LlamaCppEngine
     assert read == shared.run(as_text) + marks_and_suffix
 
 
+def test_what_lost_its_slot_to_another_document_is_not_read_again() -> None:
+    def gap(number: int) -> Work:
+        lines = "".join(f"value_{number}_{line} = {line}\n" for line in range(20))
+        return Work(
+            id="r",
+            model=MODEL,
+            prompt=Fill(prefix=lines, suffix="", path=f"{number}.py"),
+            sampling=Sampling(max_tokens=1),
+        )
+
+    async def check() -> list[Tokens]:
+        engine = LlamaCppEngine("llama", Card(MODEL, 1024), model(), fim=QWEN, slots=1)
+        await engine.start()
+        try:
+            return [tokens_in(await answer(engine, gap(each))) for each in (1, 2, 1)]
+        finally:
+            await engine.stop()
+
+    first, _, again = on_loop(check)
+    assert first.cached == 0
+    assert again.input - again.cached < 8
+
+
 # -- death ----------------------------------------------------------------------------------------
 
 
@@ -637,6 +659,21 @@ def test_a_server_on_path_is_preferred_and_ends_with_the_engine(
         return family
 
     assert all_end(on_loop(check))
+
+
+def test_how_much_is_read_and_kept_can_be_set(on_path: str, tmp_path: Path) -> None:
+    async def check() -> None:
+        path = tmp_path / "model.gguf"
+        engine = LlamaCppEngine("e", Card("m", 512), path, batch_size=64, prompt_cache_mib=100)
+        await engine.start()
+        try:
+            server = family_of(engine)[-1]
+            assert "--batch-size 64" in " ".join(server.cmdline())
+            assert server.environ()["LLAMA_ARG_CACHE_RAM"] == "100"
+        finally:
+            await engine.stop()
+
+    on_loop(check)
 
 
 def test_a_key_that_the_person_uses_elsewhere_does_not_shut_us_out(

@@ -104,11 +104,15 @@ class LlamaCppEngine:
         fim: Fim | None = None,
         slots: int = 2,
         gpu_layers: int = 999,
+        batch_size: int = 512,
+        prompt_cache_mib: int = 2048,
         drafts: bool = False,
         supervisor: Supervisor | None = None,
     ) -> None:
-        """``card.context`` is what each of the ``slots`` gets. ``drafts``: repeated text is drafted
-        and checked many tokens at a time. ``supervisor`` keeps the watch alive."""
+        """``card.context`` is what each of the ``slots`` gets. ``batch_size``: how many tokens of
+        prompts are read before anything else is looked at. ``prompt_cache_mib``: memory for what
+        has lost its slot. ``drafts``: repeated text is drafted and checked many tokens at a time.
+        ``supervisor`` keeps the watch alive."""
         self.name = name
         self.cards: Sequence[Card] = (card,)
         self._path = path
@@ -118,9 +122,12 @@ class LlamaCppEngine:
             *("--model", str(path)),
             *("--host", str(self.socket)),
             *("--ctx-size", str(card.context * slots), "--parallel", str(slots)),
+            *("--batch-size", str(batch_size)),
             *("--threads", str(usable_cpus()), "--n-gpu-layers", str(gpu_layers)),
             *(_drafting(name) if drafts else ()),
         ]
+        # Servers that are too old for it would refuse the option; the variable they pass over.
+        self._environment = {"LLAMA_ARG_CACHE_RAM": str(prompt_cache_mib)}
         # Its grammar lets a model that was told to call a tool answer with text all the same.
         self._api = OpenAIEngine(
             name,
@@ -197,7 +204,10 @@ class LlamaCppEngine:
         self.socket.parent.mkdir(mode=0o700)  # ours, or it fails: whoever made it could replace it
         return await asyncio.create_subprocess_exec(
             *self._command,
-            env={name: value for name, value in os.environ.items() if name not in _NOT_FOR_IT},
+            env={
+                **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_IT},
+                **self._environment,
+            },
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

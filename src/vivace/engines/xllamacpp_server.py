@@ -1,12 +1,13 @@
 """llama.cpp's own server out of the ``xllamacpp`` wheel, as a process of its own.
 
-For machines without a ``llama-server`` on PATH. It takes that program's options, as far as we use
-them, and lives as long as its standard input is open.
+For machines without a ``llama-server`` on PATH. It takes that program's options and variables, as
+far as we use them, and lives as long as its standard input is open.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 import xllamacpp
@@ -20,6 +21,7 @@ def main() -> None:
     parser.add_argument("--host", required=True)
     parser.add_argument("--ctx-size", type=int, required=True)
     parser.add_argument("--parallel", type=int, required=True)
+    parser.add_argument("--batch-size", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--n-gpu-layers", type=int, required=True)
     parser.add_argument("--spec-type", choices=["ngram-simple"])
@@ -30,6 +32,8 @@ def main() -> None:
     params.hostnames = [options.host]
     params.n_ctx = options.ctx_size
     params.n_parallel = options.parallel
+    params.n_batch = options.batch_size
+    params.cache_ram_mib = int(os.environ["LLAMA_ARG_CACHE_RAM"])
     params.cpuparams.n_threads = options.threads
     params.cpuparams_batch.n_threads = options.threads
     params.n_gpu_layers = options.n_gpu_layers

@@ -112,6 +112,8 @@ def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> En
                 fim=fim,
                 slots=config.slots,
                 gpu_layers=config.gpu_layers,
+                batch_size=config.batch_size,
+                prompt_cache_mib=config.prompt_cache_megabytes,
                 drafts=config.speculation is not None,
                 supervisor=supervisor,
             )
