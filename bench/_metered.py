@@ -147,8 +147,8 @@ class Reckoned:
 
     def _read(self, fill: Mapping[str, Any], *, warming: bool) -> None:
         self.asked.append(_asked(fill, warming=warming))
-        prompt = fim.render(Fill(**fill), self._template)
-        ids = self._tokenizer.encode(prompt, add_special_tokens=False).ids
+        parts = fim.render(Fill(**fill), self._template)
+        ids = [token for part in parts for token in self._tokenizer.encode(part).ids]
         # The last token is always computed: the answer begins behind it.
         cached = min(shared(ids, self._known), len(ids) - 1)
         so_far = self._tokens

@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 from bench._completers import Completer, Sliding, Stable
-from bench._metered import Asked, Tokens
+from bench._metered import Asked, Reckoned, Tokens
 from bench._typist import Habits, Moment, changes, moments
 from bench.typing import Reading, Typing, completer, fits, keys_in, settled, taken
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
 
 from vivace.desk.completing import Suggestion
+from vivace.models import Fim
 
 BEFORE = "import os\n\n\ndef area(side):\n    return side\n\n\nprint(area(2))\n"
 AFTER = (
@@ -188,6 +192,25 @@ def test_the_next_key_breaks_off_what_is_under_way(way: str) -> None:
 
 def made(way: str, server: Answering) -> Completer:
     return completer(way, server, "a.py", 1_000, asyncio.get_running_loop().time)
+
+
+def test_without_an_engine_what_is_typed_behind_the_suffix_alone_is_reckoned() -> None:
+    letters = Tokenizer(WordLevel({chr(number): number for number in range(128)}, "\0"))
+    letters.pre_tokenizer = Split(Regex("."), "isolated")
+    template = Fim(prefix="<", suffix=">", middle="|")
+
+    async def read(*fills: dict[str, str]) -> list[int]:
+        server, found = Reckoned(letters, template), []
+        for fill in fills:
+            before = await server.tokens()
+            await server.warm("lane", fill)
+            found.append((await server.tokens()).since(before).read)
+        return found
+
+    gap = {"prefix": "abc", "suffix": "defg"}
+    last = asyncio.run(read(gap, gap | {"typed": "x"}, gap | {"typed": "xyz"}))
+    assert last == [10, 1, 2]
+    assert asyncio.run(read(gap, gap | {"prefix": "abcx"})) == [10, 7]
 
 
 # -- what is counted ------------------------------------------------------------------------------
