@@ -373,6 +373,24 @@ def pool(count: int = 2) -> Config:
     return configuration(engines=[engine(name) for name in names], tiers=[tier("fast", *names)])
 
 
+@pytest.mark.parametrize("door", ["responses", "completions"])
+def test_completions_of_one_document_go_where_it_was_read_before(door: str) -> None:
+    def replica(document: str) -> str:
+        named = {"model": "fast", "prompt_cache_key": document}
+        if door == "responses":
+            return said(post(gateway, input=None, fill={"prefix": "a", "suffix": "b"}, **named))
+        body = {"prompt": "a", "suffix": "b", **named}
+        answer = gateway.http.post("/v1/completions", json=body).json()
+        return str(answer["choices"][0]["text"])
+
+    with RunningGateway(config=pool(4)) as gateway:
+        introduce(gateway)
+        documents = [f"shop/{number}.py" for number in range(12)]
+        homes = [{replica(document) for _ in range(3)} for document in documents]
+    assert all(len(home) == 1 for home in homes)
+    assert len(set.union(*homes)) > 1
+
+
 def test_a_turn_whose_engine_dies_before_the_first_word_runs_on_another() -> None:
     with RunningGateway(config=pool()) as gateway:
         introduce(gateway)
