@@ -96,6 +96,13 @@ def test_an_engine_that_fails_is_named_with_its_words(desk: Desk) -> None:
     assert "Out of memory." in found["speed"]["found"]
 
 
+def test_a_model_that_fills_gaps_is_named(desk: Desk) -> None:
+    with RunningGateway(WORDS) as gateway:
+        found = desk.findings("--url", gateway.url)["fill"]
+    assert found["state"] == "ok"
+    assert MODEL in found["found"]
+
+
 def test_a_slow_engine_is_wrong(desk: Desk) -> None:
     with RunningGateway(WORDS, config=configuration(engine={"rate": 7})) as gateway:
         found = desk.findings("--url", gateway.url)["speed"]

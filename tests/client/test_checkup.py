@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.plain_endpoint import PlainEndpoint
 from tests.support.server import MODEL, RunningGateway, configuration
-from vivace.client.checkup import measure_cancel, measure_speed
+from vivace.client.checkup import fill_gap, measure_cancel, measure_speed
+from vivace.client.errors import ClientError
 from vivace.engines.scripted import Reply, Say
 
 WORDS = [Reply(then=(Say("one ", times=2000),))]
@@ -28,6 +29,16 @@ def test_a_text_that_was_measured_before_is_read_again() -> None:
     with RunningGateway(WORDS, config=configuration(engine={"prefill_rate": 1000})) as gateway:
         speeds = [asyncio.run(measure_speed(gateway.url, None, MODEL)) for _ in range(2)]
     assert all(speed.reading is not None and speed.reading < 1200 for speed in speeds)
+
+
+def test_a_gap_is_filled() -> None:
+    with RunningGateway([Reply(then=(Say("a + b"),))]) as gateway:
+        assert asyncio.run(fill_gap(gateway.url, None, MODEL)) == "a + b"
+
+
+def test_a_server_that_knows_of_no_gaps_says_so() -> None:
+    with PlainEndpoint(lambda _: []) as endpoint, pytest.raises(ClientError, match="fill a gap"):
+        asyncio.run(fill_gap(endpoint.url, None, "any"))
 
 
 def test_after_a_cancel_the_gateway_answers_as_ever() -> None:

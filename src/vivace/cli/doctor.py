@@ -21,7 +21,7 @@ from vivace.cli import options
 from vivace.cli.clients import CLIENTS, Endpoint, Person, Served
 from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say, styled
-from vivace.client.checkup import measure_cancel, measure_speed
+from vivace.client.checkup import fill_gap, measure_cancel, measure_speed
 from vivace.client.connection import ClientError
 from vivace.client.get import Unanswered
 from vivace.client.models import ServedModel, list_models
@@ -192,23 +192,28 @@ async def _work(
         )
         return
     yield Finding("models", "ok", ", ".join(model.id for model in models))
-    yield _filling(models)
+    yield await _filling(url, key, models)
     filler = next((model for model in models if model.fill_in_the_middle), models[0]).id
     yield await _speed(url, key, filler)
     yield await _cancel(url, key, filler)
 
 
-def _filling(models: tuple[ServedModel, ...]) -> Finding:
-    fillers = [model.id for model in models if model.fill_in_the_middle]
-    if fillers:
-        return Finding("fill", "ok", f"{', '.join(fillers)} can complete at the cursor")
-    if all(model.fill_in_the_middle is None for model in models):
-        return Finding("fill", "hint", "the server does not tell whether a model fills gaps")
+async def _filling(url: str, key: str | None, models: tuple[ServedModel, ...]) -> Finding:
+    """A server that does not tell whether a model fills gaps is asked to fill one."""
+    able = [model.id for model in models if model.fill_in_the_middle is not False]
+    why = "no model is known to fill gaps"
+    if able:
+        try:
+            await fill_gap(url, key, able[0])
+        except (ClientError, TimeoutError) as error:
+            why = f"{able[0]} fills no gap: {_why(error)}"
+        else:
+            return Finding("fill", "ok", f"{able[0]} fills gaps: it can complete at the cursor")
     return Finding(
         "fill",
         "wrong",
-        "no model is known to fill gaps, so nothing can be completed at the cursor",
-        "Serve one that is, such as: vivace up --model qwen2.5-coder-1.5b",
+        f"{why}, so nothing can be completed at the cursor",
+        "Serve one that does, such as: vivace up --model qwen2.5-coder-1.5b",
     )
 
 
@@ -255,5 +260,9 @@ async def _cancel(url: str, key: str | None, model: str) -> Finding:
 
 
 def _unanswered(check: str, model: str, error: Exception) -> Finding:
-    why = str(error) or "no answer came in two minutes"
-    return Finding(check, "wrong", f"{model} could not be asked: {why}", "See the server's log.")
+    told = f"{model} could not be asked: {_why(error)}"
+    return Finding(check, "wrong", told, "See the server's log.")
+
+
+def _why(error: Exception) -> str:
+    return str(error) or "no answer came in two minutes"

@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from vivace.client.connection import Connection, open_connection
 from vivace.client.errors import ClientError
+from vivace.client.lanes import Lanes
 
-__all__ = ["Cancel", "Speed", "measure_cancel", "measure_speed"]
+__all__ = ["Cancel", "Speed", "fill_gap", "measure_cancel", "measure_speed"]
 
 _PATIENCE_S = 120.0
 _AT_ONCE = 2
@@ -49,6 +50,19 @@ async def measure_speed(url: str, key: str | None, model: str) -> Speed:
     read = response.tokens_read if response is not None else 0
     first = figures.first_token
     return Speed(read / first if first and read > 0 else None, figures.tokens_per_second)
+
+
+async def fill_gap(url: str, key: str | None, model: str) -> str:
+    """What a model writes into a small gap; raises ClientError where the server knows of none."""
+    lanes = Lanes(url, key)
+    gap = {"prefix": "def add(a, b):\n    return ", "suffix": "\n", "path": "add.py"}
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            return "".join(
+                [text async for text in lanes.fill("checkup", gap, model=model, max_tokens=8)]
+            )
+    finally:
+        await lanes.close()
 
 
 async def measure_cancel(url: str, key: str | None, model: str) -> Cancel:
