@@ -188,7 +188,9 @@ function M.accept()
     return false
   end
   vim.schedule(function() -- a mapping by expression may not change the text
-    insert(buf)
+    if not insert(buf) then
+      type_key(settings.accept) -- it is evaluated before the key that was typed just before it
+    end
     draw(buf)
   end)
   return true

@@ -1,0 +1,82 @@
+"""A language server for tests of editors: it says at once what a real one would think about.
+
+Whoever begins to type ``FUNCTION`` gets the rest suggested, in the form of ``vivace lsp``: from the
+first character of the line on, over a bracket that the editor has closed by itself. An edit writes
+its instruction over the range, once it has been shown for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from lsprotocol.types import (
+    TEXT_DOCUMENT_INLINE_COMPLETION,
+    ApplyWorkspaceEditParams,
+    InlineCompletionItem,
+    InlineCompletionOptions,
+    InlineCompletionParams,
+    Position,
+    Range,
+    TextEdit,
+    WorkspaceEdit,
+)
+from pygls.lsp.server import LanguageServer
+
+FUNCTION = "def foo(bar):\n    return bar"
+SHOWN_S = 1.5
+
+server = LanguageServer("vivace", "1")
+directions: dict[str, str] = {}
+
+
+@server.feature(TEXT_DOCUMENT_INLINE_COMPLETION, InlineCompletionOptions())
+def complete(params: InlineCompletionParams) -> list[InlineCompletionItem] | None:
+    lines = server.workspace.get_text_document(params.text_document.uri).lines
+    row, column = params.position.line, params.position.character
+    line = lines[row].rstrip("\n") if row < len(lines) else ""
+    typed = line[:column].lstrip()
+    if not typed or not FUNCTION.startswith(typed):
+        return None
+    closed = len(line) - column if line[column:] == ")" else 0
+    start = Position(row, column - len(typed))
+    return [InlineCompletionItem(FUNCTION, range=Range(start, Position(row, column + closed)))]
+
+
+@server.command("vivace.edit")
+async def edit(asked: dict[str, Any]) -> Any:
+    hunk = {"range": asked["range"], "newText": asked["instruction"] + "\n"}
+    shown = {"uri": asked["uri"], "version": 0, "hunks": [hunk], "done": False, "message": ""}
+    directions[asked["uri"]] = asked["instruction"]
+    server.protocol.notify("vivace/edit", shown)
+    await asyncio.sleep(SHOWN_S)
+    server.protocol.notify("vivace/edit", shown | {"hunks": [], "done": True})
+    words = directions.pop(asked["uri"], None)
+    if words is None:
+        return {"status": "stopped"}
+    place = asked["range"]
+    change = TextEdit(Range(Position(**place["start"]), Position(**place["end"])), f"# {words}\n")
+    await server.workspace_apply_edit_async(
+        ApplyWorkspaceEditParams(WorkspaceEdit(changes={asked["uri"]: [change]}))
+    )
+    return {"status": "applied"}
+
+
+@server.command("vivace.redirect")
+def redirect(asked: dict[str, Any]) -> None:
+    directions[asked["uri"]] = asked["instruction"]
+
+
+@server.command("vivace.stop")
+def stop(asked: dict[str, Any]) -> None:
+    directions.pop(asked["uri"], None)
+
+
+@server.command("vivace.pause")
+def pause(asked: dict[str, Any]) -> None:
+    state = "paused" if asked["paused"] else "ready"
+    server.protocol.notify("vivace/status", {"state": state, "why": "You paused it."})
+
+
+if __name__ == "__main__":
+    server.start_io()
