@@ -416,7 +416,7 @@ async def run(options: Any, edits: Sequence[dict[str, Any]]) -> tuple[Reads, dic
 def main() -> None:
     report, options = Report.from_arguments(
         "typing",
-        "completions at each key of typed commits, Qwen2.5-Coder-0.5B on llama.cpp",
+        "completions at each key of typed commits, beside two ways of others",
         "xllamacpp",
         "tokenizers",
         parts=("reads,clock", "which of them"),
@@ -432,6 +432,7 @@ def main() -> None:
     if options.engine == "reckoned":
         options.parts = "reads"
     edits = chosen(Path(options.data), max(1, options.edits // (4 if options.sample else 1)))
+    report.say("engine", f"{options.engine}, {MODEL}, {options.room} characters of a file")
     report.say("edits, seed", f"{len(edits)}, {options.seed}")
     report.say("habits", ", ".join(f"{name} {value:.3g}" for name, value in habits()))
     reads, found = asyncio.run(run(options, edits))
