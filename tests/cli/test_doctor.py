@@ -131,6 +131,15 @@ def test_an_editor_that_is_not_set_up_is_told_how(desk: Desk) -> None:
     assert "vivace connect zed" in done.output
 
 
+def test_vs_code_is_set_up_by_its_extension(desk: Desk) -> None:
+    desk.put_editor("code")
+    with RunningGateway(WORDS) as gateway:
+        before = desk.findings("--url", gateway.url)["editors"]
+        (desk.home / ".vscode/extensions/vivace.vivace-0.1.0").mkdir(parents=True)
+        after = desk.findings("--url", gateway.url)["editors"]
+    assert (before["state"], after["state"]) == ("wrong", "ok")
+
+
 def test_one_editor_that_is_set_up_is_enough(desk: Desk) -> None:
     desk.put_editor("zed")
     desk.put_editor("hx")
