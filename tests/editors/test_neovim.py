@@ -61,9 +61,13 @@ class Neovim:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        eventually(self._socket.exists)
-        eventually(lambda: self.lua("#vim.lsp.get_clients({ bufnr = 0 })") == 1)
-        eventually(lambda: self.lua("vim.lsp.get_clients()[1].initialized") is True)
+        try:
+            eventually(self._socket.exists)
+            eventually(lambda: self.lua("#vim.lsp.get_clients({ bufnr = 0 })") == 1)
+            eventually(lambda: self.lua("vim.lsp.get_clients()[1].initialized") is True)
+        except BaseException:
+            self.close()
+            raise
 
     def keys(self, keys: str) -> None:
         self._remote("--remote-send", keys)
