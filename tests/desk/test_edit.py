@@ -11,7 +11,7 @@ import pytest
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.connection import open_connection
 from vivace.conversation.deltas import Delta
-from vivace.desk.applying import Accepted
+from vivace.desk.applying import Accepted, Journaled
 from vivace.desk.asking import Asker
 from vivace.desk.edit import Editing, Result, Settings
 from vivace.desk.events import Asked, CheckFails, CheckSaid, Event, NothingWritten, Refused, Wrote
@@ -85,7 +85,7 @@ def run(
         async with open_connection(gateway.url, None) as connection:
             asker = Asker(connection, person, workspace, MODEL, sketch=sketch, patient=False)
             journal = Journal(workspace, file.parent.parent / "state")
-            editing = Editing(asker, journal, Settings(**settings))  # type: ignore[arg-type]
+            editing = Editing(asker, Journaled(journal), Settings(**settings))  # type: ignore[arg-type]
             return await editing.run([open_target(workspace, str(file))], "use b in all functions")
 
     return asyncio.run(edit())
@@ -221,7 +221,8 @@ def test_where_nobody_knows_the_place_a_large_model_looks_for_it(
         workspace = Workspace(file.parent)
         async with open_connection(gateway.url, None) as connection:
             asker = Asker(connection, person, workspace, MODEL, deep=deep, patient=False)
-            editing = Editing(asker, Journal(workspace, file.parent.parent / "state"), Settings())
+            journal = Journal(workspace, file.parent.parent / "state")
+            editing = Editing(asker, Journaled(journal), Settings())
             return await editing.run([open_target(workspace, str(file))], "use b in all functions")
 
     with RunningGateway(config=configuration(engines=engines)) as gateway:

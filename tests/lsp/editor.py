@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pytest_lsp import LanguageClient, make_test_lsp_client
 from tests.lsp import scripted as scripted_server
 from tests.lsp.scripted import Line
 from vivace.lsp.documents import Document
-from vivace.lsp.extensions import STATUS
+from vivace.lsp.extensions import EDIT_PROGRESS, STATUS
 from vivace.lsp.positions import Encoding
 
 KNOWN = {"vivace": {"edit": True, "status": True, "instruction": True}}
@@ -74,6 +75,12 @@ class Buffer:
         assert not isinstance(found, lsp.InlineCompletionList)
         return found[0] if found else None
 
+    def apply(self, edits: Sequence[object]) -> None:
+        """From the end, so that what stands before is where it was."""
+        found = [each for each in edits if isinstance(each, lsp.TextEdit)]
+        for each in sorted(found, key=lambda each: self.document.span(each.range), reverse=True):
+            self.replace(*self.document.span(each.range), each.new_text)
+
     def accepted(self, item: lsp.InlineCompletionItem) -> str:
         """The text after a suggestion was taken."""
         assert item.range is not None
@@ -91,7 +98,23 @@ class Editor:
     def __init__(self, client: LanguageClient, encoding: Encoding) -> None:
         self.client = client
         self.statuses: list[dict[str, Any]] = []
+        self.shown: list[dict[str, Any]] = []
+        """What came of edits while they were made."""
+        self.asked: list[tuple[str, list[str]]] = []
+        self.answers: list[str | None] = []
+        """What the person says to the next questions; nothing, when there are none left."""
+        self.applied: list[str | None] = []
+        """The names of the edits that were made."""
+        self.before_apply: Callable[[], object] = lambda: None
+        """What happens just before an edit arrives."""
+        self.pretends = False
+        """Whether it says that it made an edit which came too late, as Neovim does."""
+        self._buffers: dict[str, Buffer] = {}
         self._encoding: Encoding = encoding
+        client.feature(STATUS)(lambda params: self.statuses.append(_plain(params)))
+        client.feature(EDIT_PROGRESS)(lambda params: self.shown.append(_plain(params)))
+        client.feature(lsp.WORKSPACE_APPLY_EDIT)(partial(self._apply))
+        client.feature(lsp.WINDOW_SHOW_MESSAGE_REQUEST)(partial(self._ask))
 
     def open(self, path: Path | str, text: str, language: str = "python") -> Buffer:
         uri = path.as_uri() if isinstance(path, Path) else path
@@ -103,13 +126,53 @@ class Editor:
                 )
             )
         )
-        return Buffer(self.client, document)
+        self._buffers[uri] = Buffer(self.client, document)
+        return self._buffers[uri]
+
+    def _ask(self, params: lsp.ShowMessageRequestParams) -> lsp.MessageActionItem | None:
+        titles = [each.title for each in params.actions or []]
+        self.asked.append((params.message, titles))
+        answer = self.answers.pop(0) if self.answers else None
+        assert answer is None or answer in titles, titles
+        return lsp.MessageActionItem(title=answer) if answer is not None else None
+
+    def _apply(self, params: lsp.ApplyWorkspaceEditParams) -> lsp.ApplyWorkspaceEditResult:
+        self.before_apply()
+        changes = params.edit.document_changes or []
+        edits = [each for each in changes if isinstance(each, lsp.TextDocumentEdit)]
+        for each in edits:
+            buffer = self._buffers[each.text_document.uri]
+            if each.text_document.version != buffer.document.version:
+                return lsp.ApplyWorkspaceEditResult(applied=self.pretends)
+        for each in edits:
+            self._buffers[each.text_document.uri].apply(each.edits)
+        self.applied.append(params.label)
+        return lsp.ApplyWorkspaceEditResult(applied=True)
+
+    async def edit(
+        self, buffer: Buffer, instruction: str, place: str | None = None, *, cursor: bool = False
+    ) -> dict[str, Any]:
+        """``place`` is what is selected, or with ``cursor`` where it begins."""
+        asked: dict[str, Any] = {"uri": buffer.uri, "instruction": instruction}
+        if place is not None:
+            start = buffer.text.index(place)
+            asked["range"] = buffer.document.range(start, start + len(place) * (not cursor))
+        found: dict[str, Any] = _plain(await self.command("vivace.edit", asked))
+        return found
+
+    async def command(self, name: str, argument: dict[str, Any]) -> Any:
+        return await self.client.workspace_execute_command_async(
+            lsp.ExecuteCommandParams(command=name, arguments=[argument])
+        )
+
+    async def until(self, happens: Callable[[], object]) -> None:
+        async with asyncio.timeout(20):
+            while not happens():
+                await asyncio.sleep(0.01)
 
     async def said(self, why: str) -> None:
         """Wait until the status says so."""
-        async with asyncio.timeout(20):
-            while not any(why in each["why"] for each in self.statuses):
-                await asyncio.sleep(0.01)
+        await self.until(lambda: any(why in each["why"] for each in self.statuses))
 
 
 @asynccontextmanager
@@ -125,10 +188,14 @@ async def running(
     client = make_test_lsp_client()
     editor = Editor(client, encodings[0])
 
-    client.feature(STATUS)(lambda params: editor.statuses.append(params._asdict()))
     await client.start_io(*command, env=environment, cwd=folder)
     capabilities = lsp.ClientCapabilities(
         general=lsp.GeneralClientCapabilities(position_encodings=list(encodings)),
+        workspace=lsp.WorkspaceClientCapabilities(
+            apply_edit=True,
+            workspace_edit=lsp.WorkspaceEditClientCapabilities(document_changes=True),
+        ),
+        window=lsp.WindowClientCapabilities(work_done_progress=True),
         experimental=known,
     )
     told = await client.initialize_session(
@@ -144,6 +211,17 @@ async def running(
 
 
 @asynccontextmanager
+async def vivace(
+    folder: Path, url: str, **how: Any
+) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
+    """The real program, with a server at this address."""
+    environment = {**os.environ, "VIVACE_URL": url, "XDG_STATE_HOME": str(folder / ".state")}
+    command = [sys.executable, "-m", "vivace.cli", "lsp"]
+    async with running(command, environment, folder, **how) as found:
+        yield found
+
+
+@asynccontextmanager
 async def scripted(
     folder: Path, script: Sequence[Line] = (), **how: Any
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
@@ -156,3 +234,10 @@ async def scripted(
     }
     async with running(command, environment, folder, **how) as found:
         yield found
+
+
+def _plain(value: Any) -> Any:
+    """What pygls has made objects of."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(each) for name, each in value._asdict().items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value

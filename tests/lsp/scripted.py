@@ -7,13 +7,16 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vivace.completion.neighbours import Neighbour
 from vivace.desk.completing import Suggestion
+from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
 from vivace.lsp.logs import log_without_code
-from vivace.lsp.server import Address, Server, serve
+from vivace.lsp.server import Server, serve
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,13 @@ class Line:
 class Scripted:
     def __init__(self, script: list[Line]) -> None:
         self.status = ""
+        self.reachable = True
+        self.neighbours: list[str] = []
         self._script = script
         self._newest = 0
+
+    def beside(self, neighbours: Sequence[Neighbour]) -> None:
+        self.neighbours = [f"{each.path}: {each.text[: each.offset]}|" for each in neighbours]
 
     async def at(self, text: str, offset: int) -> Suggestion | None:
         self._newest += 1
@@ -45,7 +53,8 @@ class Scripted:
                 if line.fails:
                     raise ValueError(text)
                 self.status = line.status
-                return Suggestion(line.text, offset, offset + line.covers) if line.text else None
+                shown = line.text.format(neighbours=", ".join(self.neighbours))
+                return Suggestion(shown, offset, offset + line.covers) if shown else None
         return None
 
     async def close(self) -> None:

@@ -79,3 +79,19 @@ def test_the_server_goes_when_the_editor_does(tmp_path: Path) -> None:
     half_a_message = b"Content-Length: 99\r\n\r\n{"
     ran = subprocess.run(command, env=environment, input=half_a_message, check=False, timeout=60)
     assert ran.returncode == 0
+
+
+def test_whoever_asks_is_answered_for_the_text_they_asked_about(tmp_path: Path) -> None:
+    """However many messages come at once."""
+
+    async def session() -> None:
+        async with scripted(tmp_path, [Line("behind", " it")]) as (editor, _):
+            buffer = editor.open(tmp_path / "a.py", "behind")
+            asked = asyncio.create_task(buffer.complete())
+            await asyncio.sleep(0)  # it is sent, and at once
+            buffer.replace(0, 0, "before ")
+            assert await asked is None
+            buffer.replace(0, len("before "), "")
+            assert await buffer.complete() is not None
+
+    asyncio.run(session())

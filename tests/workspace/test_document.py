@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.workspace.document import Document, read
+from vivace.workspace.document import Document, of_text, read
 from vivace.workspace.errors import NotText
 from vivace.workspace.paths import Workspace
 
@@ -99,3 +99,22 @@ def test_every_untouched_line_keeps_its_ending(
         text = line.rstrip("\r\n")
         assert line.removeprefix(text) == endings.get(text, line.removeprefix(text))
         assert line.removeprefix(text) in {ending for _, ending in numbered}
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\r\nb\r\n", "a\rb\r", "a\r\nb\n", "\ufeffa\n", ""])
+def test_an_editors_text_is_as_if_it_had_been_read(workspace: Workspace, text: str) -> None:
+    path = workspace.root / "a.txt"
+    path.write_bytes(text.encode())
+    safe = workspace.resolve("a.txt")
+    on_disk, typed = read(safe), of_text(safe, text)
+    assert (typed.text, typed.line_ending, typed.bom) == (
+        on_disk.text,
+        on_disk.line_ending,
+        on_disk.bom,
+    )
+    assert typed.encode(typed.text).decode() == text
+
+
+def test_an_editors_text_with_half_a_character_is_none(workspace: Workspace) -> None:
+    with pytest.raises(NotText, match="half a character"):
+        of_text(workspace.resolve("a.txt"), "\ud83d")

@@ -22,6 +22,7 @@ from vivace.desk.opening import Models, open_desk
 from vivace.desk.targets import Target, names_a_file, open_target, workspace_of
 from vivace.errors import VivaceError
 from vivace.workspace.errors import WorkspaceError
+from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace
 
 __all__ = ["edit"]
@@ -167,7 +168,8 @@ async def _run(
     person = AtTerminal(yes=output.yes) if asks else Piped(json=output.json)
     async with open_desk(workspace, person, settings, models, state_root()) as editing:
         if instruction is None:
-            await run_session(editing, workspace, ask_line, names[0] if names else None)
+            journal = Journal(workspace, state_root())
+            await run_session(editing, journal, workspace, ask_line, names[0] if names else None)
             return Exit.DONE
         result = await editing.run(targets, instruction)
     if output.json:

@@ -22,6 +22,7 @@ _COMMANDS = {
     "doctor": "doctor",
     "edit": "edit",
     "keys": "keys",
+    "lsp": "lsp",
     "serve": "serve",
     "top": "top",
     "undo": "undo",

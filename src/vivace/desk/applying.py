@@ -1,9 +1,10 @@
-"""From the hunks a person accepted to files on disk: all of them, or none."""
+"""From the hunks a person accepted to their files: all of them, or none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from vivace.desk.targets import Target
 from vivace.edits.placing.region import Selection
@@ -15,7 +16,16 @@ from vivace.workspace.document import read
 from vivace.workspace.errors import FileChanged
 from vivace.workspace.journal import Change, Journal
 
-__all__ = ["Accepted", "EditConflict", "Written", "write_all"]
+__all__ = [
+    "Accepted",
+    "EditConflict",
+    "Journaled",
+    "Writer",
+    "Written",
+    "shown",
+    "standing",
+    "write_all",
+]
 
 _TRIES = 3
 
@@ -45,6 +55,24 @@ class Written:
     """Where what was put in stands now; of what was only taken out, the line before it."""
 
 
+class Writer(Protocol):
+    """Where accepted edits go."""
+
+    async def write(self, edits: Sequence[Accepted], title: str) -> list[Written]:
+        """All of those that have hunks as one step that can be taken back; none where nothing had
+        to be written. Raises EditConflict."""
+
+
+@dataclass(frozen=True)
+class Journaled:
+    """To disk."""
+
+    journal: Journal
+
+    async def write(self, edits: Sequence[Accepted], title: str) -> list[Written]:
+        return write_all(self.journal, edits, title)
+
+
 def write_all(journal: Journal, edits: Sequence[Accepted], title: str) -> list[Written]:
     """Write the edits as one entry of the journal; none where nothing had to be written."""
     edits = [edit for edit in edits if edit.hunks]
@@ -66,10 +94,9 @@ def _prepared(edit: Accepted) -> tuple[Change, Written]:
     now = read(path)
     rebased = rebase(edit.hunks, base.text, now.text)
     if rebased.conflicts:
-        shown = "\n".join(line for each in rebased.conflicts for line in _shown(each))
         raise EditConflict(
             f"Nothing was written: {path} was changed since it was read, in the same lines as the "
-            f"edit. Ask for the edit again.\n{shown}"
+            f"edit. Ask for the edit again.\n{shown(rebased.conflicts, 'on disk')}"
         )
     hunks = rebased.hunks
     written = Written(
@@ -77,12 +104,13 @@ def _prepared(edit: Accepted) -> tuple[Change, Written]:
         sum(len(hunk.new) for hunk in hunks),
         sum(len(hunk.old) for hunk in hunks),
         rebased=now.text != base.text,
-        lines=tuple(_standing(hunks)),
+        lines=tuple(standing(hunks)),
     )
     return Change(path, now.version, now.encode(apply(now.text, hunks))), written
 
 
-def _standing(hunks: Sequence[Hunk]) -> Iterator[Selection]:
+def standing(hunks: Sequence[Hunk]) -> Iterator[Selection]:
+    """Where what the hunks put in stands after them."""
     grown = 0
     for hunk in hunks:
         start = hunk.start + grown
@@ -90,8 +118,13 @@ def _standing(hunks: Sequence[Hunk]) -> Iterator[Selection]:
         yield (start, start + len(hunk.new)) if hunk.new else (max(0, start - 1), max(1, start))
 
 
-def _shown(conflict: Conflict) -> Iterator[str]:
-    for who, hunks in (("the edit", [conflict.hunk]), ("on disk", conflict.theirs)):
+def shown(conflicts: Sequence[Conflict], where: str) -> str:
+    """What collides: the edit, and what is ``where`` it was to be made."""
+    return "\n".join(line for each in conflicts for line in _lines(each, where))
+
+
+def _lines(conflict: Conflict, where: str) -> Iterator[str]:
+    for who, hunks in (("the edit", [conflict.hunk]), (where, conflict.theirs)):
         for hunk in hunks:
             yield f"@@ line {hunk.start + 1}, {who} @@"
             yield from (f"-{line.rstrip()}" for line in hunk.old)

@@ -77,6 +77,8 @@ class Completing:
     clock: Callable[[], float] = time.monotonic
     status: str = ""
     """Why nothing comes, for the person; empty while all is well."""
+    reachable: bool = True
+    """Whether there was a server when it was asked last."""
     counts: Counts = field(default_factory=Counts)
     pace: Pace = field(default_factory=Pace)
     _session: Session = field(init=False)
@@ -179,9 +181,11 @@ class Completing:
                         break
             self.pace.answered(self.clock() - began)
             self.status = ""
+            self.reachable = True
             failed = False
         except ClientError as error:
             self.status = str(error)
+            self.reachable = error.code != "no_server"
             self._quiet_until = self.clock() + (error.retry_after or _BETWEEN_FAILURES)
         finally:
             self._session.ended(ask.number, failed=failed)

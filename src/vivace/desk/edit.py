@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vivace.client.errors import ClientError
-from vivace.desk.applying import Accepted, EditConflict, Written, write_all
+from vivace.desk.applying import Accepted, EditConflict, Writer, Written
 from vivace.desk.asking import LENIENCY, Asker, Made
 from vivace.desk.checking import Checked, run_check
 from vivace.desk.events import (
@@ -35,7 +35,6 @@ from vivace.desk.trying import Trial, first_that_passes
 from vivace.edits.checks import problems
 from vivace.syntax.hunk import unified
 from vivace.workspace.document import read
-from vivace.workspace.journal import Journal
 
 __all__ = ["Editing", "Result", "Settings", "Status", "diff_of"]
 
@@ -72,7 +71,7 @@ class Result:
 @dataclass
 class Editing:
     asker: Asker
-    journal: Journal
+    writer: Writer
     settings: Settings
     _result: Result = field(default_factory=Result)
 
@@ -185,7 +184,7 @@ class Editing:
 
     async def _write(self, accepted: Sequence[Accepted], instruction: str) -> Status:
         try:
-            written = self._put(accepted, instruction)
+            written = await self._put(accepted, instruction)
         except EditConflict as conflict:
             self._person.tell(Conflicted(conflict))
             self._result.conflict = str(conflict)
@@ -196,8 +195,8 @@ class Editing:
         edited = [each.target for each in accepted if each.hunks]
         return await self._check(list(zip(edited, written, strict=True)))
 
-    def _put(self, accepted: Sequence[Accepted], title: str) -> list[Written]:
-        written = write_all(self.journal, accepted, title[:_TITLE])
+    async def _put(self, accepted: Sequence[Accepted], title: str) -> list[Written]:
+        written = await self.writer.write(accepted, title[:_TITLE])
         for each in written:
             self._person.tell(Wrote(each))
         return written
@@ -253,7 +252,7 @@ class Editing:
         accepted = await self._accepted([made])
         if not any(each.hunks for each in accepted):
             return "nothing"
-        self._put(accepted, f"fix: {checked.command}")
+        await self._put(accepted, f"fix: {checked.command}")
         return "done"
 
 

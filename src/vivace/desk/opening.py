@@ -1,4 +1,4 @@
-"""The desk as somebody sits down at it: one connection, one conversation, one journal."""
+"""The desk as somebody sits down at it: one connection, one conversation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vivace.client.connection import open_connection
 from vivace.client.models import served_models
+from vivace.desk.applying import Journaled, Writer
 from vivace.desk.asking import Asker
 from vivace.desk.edit import Editing, Settings
 from vivace.desk.person import Person
@@ -32,9 +33,15 @@ class Models:
 
 @asynccontextmanager
 async def open_desk(
-    workspace: Workspace, person: Person, settings: Settings, models: Models, state: Path
+    workspace: Workspace,
+    person: Person,
+    settings: Settings,
+    models: Models,
+    state: Path,
+    writer: Writer | None = None,
 ) -> AsyncIterator[Editing]:
-    """``state`` is where journals are kept, and what is known of the project."""
+    """``state`` is where journals are kept, and what is known of the project. Without a ``writer``,
+    edits go to disk."""
     fast = models.fast or next(iter(await served_models(settings.url, settings.key)), "")
     index = Index(workspace, state)
     async with open_connection(settings.url, settings.key) as connection:
@@ -50,6 +57,6 @@ async def open_desk(
             guesses=not settings.apply,
         )
         try:
-            yield Editing(asker, Journal(workspace, state), settings)
+            yield Editing(asker, writer or Journaled(Journal(workspace, state)), settings)
         finally:
             index.close()  # nobody waits for it at the end

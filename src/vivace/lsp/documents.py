@@ -33,12 +33,18 @@ class Document:
     def __init__(self, uri: str, path: str, version: int, text: str, encoding: Encoding) -> None:
         self.uri = uri
         self.path = path
-        """By which its language is known."""
+        """With an ending by which its language is known."""
         self.version = version
+        self.worked_at = 0
+        """Where it was changed last."""
         self.text = text
         self.encoding: Encoding = encoding
         self._starts = _starts(text)
         self._source = Source.of(path, text)
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
 
     @property
     def source(self) -> Source:
@@ -58,6 +64,7 @@ class Document:
     def _replace(self, start: int, end: int, new: str) -> None:
         before = self.text
         self.text = before[:start] + new + before[end:]
+        self.worked_at = start + len(new)
         if _line_end(before) == _line_end(self.text) == "\n":
             first, last = bisect_right(self._starts, start), bisect_right(self._starts, end)
             grown = len(new) - (end - start)
@@ -120,11 +127,20 @@ class Documents:
     def get(self, uri: str) -> Document | None:
         return self._open.get(uri)
 
+    def change(self, uri: str, version: int, changes: Sequence[Change]) -> Document | None:
+        """The document after these; None where it is not open."""
+        document = self._open.pop(uri, None)
+        if document is not None:
+            self._open[uri] = document
+            document.change(version, changes)
+        return document
+
     def close(self, uri: str) -> None:
         self._open.pop(uri, None)
 
     def __iter__(self) -> Iterator[Document]:
-        return iter(list(self._open.values()))
+        """Those that were worked on last come first."""
+        return reversed(list(self._open.values()))
 
 
 def _line_end(text: str) -> Literal["\n", "\r"]:

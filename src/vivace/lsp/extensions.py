@@ -24,11 +24,11 @@ __all__ = [
     "EditEnded",
     "EditProgress",
     "Known",
-    "PauseAsked",
-    "RedirectAsked",
+    "Paused",
+    "Redirected",
     "ShownHunk",
     "Status",
-    "StopAsked",
+    "Stopped",
     "as_json",
 ]
 
@@ -57,7 +57,7 @@ class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
 
     uri: str
     instruction: str = ""
-    range: Any = None
+    range: Range | None = None
     """The selection; an empty one means the definition around it, none the file."""
 
 
@@ -69,20 +69,20 @@ class EditEnded(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the person was told of it."""
 
 
-class RedirectAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+class Redirected(Struct, frozen=True, kw_only=True, rename="camel"):
     """``vivace.redirect``: the running edit begins again in this direction."""
 
     uri: str
     instruction: str
 
 
-class StopAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+class Stopped(Struct, frozen=True, kw_only=True, rename="camel"):
     """``vivace.stop``: the running edit is left."""
 
     uri: str
 
 
-class PauseAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+class Paused(Struct, frozen=True, kw_only=True, rename="camel"):
     """``vivace.pause``: completions rest, or come again."""
 
     paused: bool

@@ -84,7 +84,7 @@ class Files:
             text = document.text
             what = await asyncio.to_thread(secret_content, text.encode("utf-8", "surrogatepass"))
             if what is not None:
-                return f"{document.path} is not read: it seems to hold {what}."
+                return f"{document.name} is not read: it seems to hold {what}."
             if document.text is text:
                 self._unsearched.discard(document.uri)
         return None
@@ -92,7 +92,13 @@ class Files:
     def known_to_be_readable(self, document: Document) -> bool:
         """The same for whoever cannot wait."""
         known = self._known.get(document.uri)
-        return known is not None and known.why_not is None and document.uri not in self._unsearched
+        if known is None or known.why_not is not None or document.uri in self._unsearched:
+            return False
+        return known.stamp == _stamp(known.file)
+
+    def path_for(self, document: Document) -> str:
+        """Where it is, as a model is told: from the workspace on, with the language's ending."""
+        return "/".join((*self.find(document.uri).path.parts[:-1], document.name))
 
     def find(self, uri: str) -> File:
         """The file behind a document, or PathRefused."""

@@ -6,8 +6,9 @@ what is typed there: otherwise editors let it flicker with every key.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Literal, Protocol
 
 from lsprotocol.types import (
     InlineCompletionItem,
@@ -16,12 +17,16 @@ from lsprotocol.types import (
     SelectedCompletionInfo,
 )
 
+from vivace.completion.neighbours import Neighbour
 from vivace.desk.completing import Suggestion
 from vivace.lsp.documents import Document
 from vivace.lsp.extensions import Status
 from vivace.lsp.session import Session
 
 __all__ = ["Completer", "InlineCompletion", "MakeCompleter", "item_for"]
+
+
+_NEIGHBOURS = 4
 
 
 class Completer(Protocol):
@@ -31,6 +36,13 @@ class Completer(Protocol):
     @property
     def status(self) -> str:
         """Why nothing comes; empty while all is well."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether there is a server, as far as is known."""
+
+    def beside(self, neighbours: Sequence[Neighbour]) -> None:
+        """Other files that may be shown with it, the newest first."""
 
     async def at(self, text: str, offset: int) -> Suggestion | None: ...
 
@@ -45,6 +57,8 @@ class InlineCompletion:
         self._session = session
         self._make = make
         self._completers: dict[str, Completer] = {}
+        self._beside: dict[str, list[tuple[str, int]]] = {}
+        """Which texts each of them has been shown."""
 
     async def answer(self, params: InlineCompletionParams) -> list[InlineCompletionItem] | None:
         document = self._session.documents.get(params.text_document.uri)
@@ -66,6 +80,7 @@ class InlineCompletion:
         self, document: Document, cursor: int, selected: SelectedCompletionInfo | None
     ) -> InlineCompletionItem | None:
         completer = self._completer(document)
+        self._show_neighbours(completer, document)
         if selected is None:
             found = await completer.at(document.text, cursor)
             item = item_for(document, cursor, found) if found is not None else None
@@ -75,8 +90,27 @@ class InlineCompletion:
             behind = start + len(selected.text)
             found = await completer.at(taken, behind)
             item = _extending(document, selected, found, behind) if found is not None else None
-        self._session.editor.show_status(Status(uri=document.uri, why=completer.status))
+        state: Literal["ready", "unreachable"] = "ready" if completer.reachable else "unreachable"
+        self._session.editor.show_status(
+            Status(uri=document.uri, state=state, why=completer.status)
+        )
         return item
+
+    def _show_neighbours(self, completer: Completer, document: Document) -> None:
+        """Only when they are others: whoever types in one file leaves the rest as they are."""
+        files = self._session.files
+        readable = (
+            each
+            for each in self._session.documents
+            if each is not document and files.known_to_be_readable(each)
+        )
+        chosen = list(islice(readable, _NEIGHBOURS))
+        texts = [(each.uri, each.version) for each in chosen]
+        if self._beside.get(document.uri, []) != texts:
+            self._beside[document.uri] = texts
+            completer.beside(
+                [Neighbour(files.path_for(each), each.text, each.worked_at) for each in chosen]
+            )
 
     def _completer(self, document: Document) -> Completer:
         if document.uri not in self._completers:
@@ -84,6 +118,7 @@ class InlineCompletion:
         return self._completers[document.uri]
 
     async def close(self, uri: str) -> None:
+        self._beside.pop(uri, None)
         if (completer := self._completers.pop(uri, None)) is not None:
             await completer.close()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -18,6 +17,7 @@ from lsprotocol.types import (
     TEXT_DOCUMENT_DID_CLOSE,
     TEXT_DOCUMENT_DID_OPEN,
     TEXT_DOCUMENT_INLINE_COMPLETION,
+    WINDOW_WORK_DONE_PROGRESS_CANCEL,
     WORKSPACE_DID_CHANGE_CONFIGURATION,
     WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
     DidChangeConfigurationParams,
@@ -31,8 +31,12 @@ from pygls.lsp.server import LanguageServer
 from vivace import __version__
 from vivace.errors import ConfigError
 from vivace.logs import on_loop_error
+from vivace.lsp.address import Address
 from vivace.lsp.capabilities import read_capabilities
+from vivace.lsp.completers import Completers
 from vivace.lsp.editor import Editor
+from vivace.lsp.execute_command import ExecuteCommand
+from vivace.lsp.extensions import EDIT, PAUSE, REDIRECT, STOP
 from vivace.lsp.files import Files
 from vivace.lsp.inline_completion import InlineCompletion, MakeCompleter
 from vivace.lsp.protocol import Protocol
@@ -41,15 +45,7 @@ from vivace.lsp.settings import read_settings
 from vivace.lsp.synchronization import Synchronization
 from vivace.workspace.language_server import path_of
 
-__all__ = ["Address", "Server", "serve"]
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a Vivace server is, or any other that speaks its protocol."""
-
-    url: str
-    key: str | None = None
+__all__ = ["Server", "serve"]
 
 
 class _Pygls(LanguageServer):
@@ -60,12 +56,16 @@ class _Pygls(LanguageServer):
 
 
 class Server:
-    def __init__(self, address: Address, state: Path, completer: MakeCompleter) -> None:
+    def __init__(
+        self, address: Address, state: Path, completer: MakeCompleter | None = None
+    ) -> None:
         """``state`` is where the program keeps things, outside of any workspace."""
         self.pygls = _Pygls("vivace", __version__, protocol_cls=Protocol)
         editor = Editor(self.pygls)
         self.session = session = Session(editor, Files(state / "untitled"))
-        self._completion = completion = InlineCompletion(session, completer)
+        self._completers = Completers(session, address)
+        completion = InlineCompletion(session, completer or self._completers.make)
+        self._completion = completion
         documents = Synchronization(session, completion)
         self._answer(INITIALIZE, self._initialize)
         self._answer(SHUTDOWN, self._shutdown)
@@ -75,9 +75,18 @@ class Server:
         self._answer(TEXT_DOCUMENT_DID_CHANGE, documents.did_change)
         self._answer(TEXT_DOCUMENT_DID_CLOSE, documents.did_close)
         self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, completion.answer, InlineCompletionOptions())
+        commands = ExecuteCommand(session, address, state)
+        self._answer(WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.cancel_progress)
+        self._obey(EDIT, commands.edit)
+        self._obey(REDIRECT, commands.redirect)
+        self._obey(STOP, commands.stop)
+        self._obey(PAUSE, commands.pause)
 
     def _answer(self, method: str, by: Callable[[Any], Any], options: Any = None) -> None:
         self.pygls.feature(method, options)(partial(by))  # it marks what it is given
+
+    def _obey(self, command: str, by: Callable[[Sequence[Any]], Any]) -> None:
+        self.pygls.command(command)(partial(by))
 
     def _initialize(self, params: InitializeParams) -> None:
         session = self.session
@@ -112,6 +121,22 @@ class Server:
 
     async def _shutdown(self, _: None) -> None:
         await self._completion.close_all()
+        await self._completers.close()
+
+
+class _InTurn:
+    """Reads a message when whoever answers the one before has begun: what they look at first is the
+    text as it was when they were asked."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    async def readline(self) -> bytes:
+        await asyncio.sleep(0)
+        return await self._reader.readline()
+
+    async def readexactly(self, count: int) -> bytes:
+        return await self._reader.readexactly(count)
 
 
 async def serve(server: Server, stdin: BinaryIO, stdout: BinaryIO) -> None:
@@ -124,7 +149,7 @@ async def serve(server: Server, stdin: BinaryIO, stdout: BinaryIO) -> None:
     with contextlib.suppress(asyncio.IncompleteReadError, BrokenPipeError):  # it is gone already
         await run_async(
             stop_event=Event(),
-            reader=reader,
+            reader=_InTurn(reader),
             protocol=server.pygls.protocol,
             error_handler=server.pygls.report_server_error,
         )

@@ -32,10 +32,10 @@ class Synchronization:
             self._session.editor.show_status(Status(uri=document.uri, why=why))
 
     def did_change(self, params: DidChangeTextDocumentParams) -> None:
-        document = self._session.documents.get(params.text_document.uri)
+        given, changes = params.text_document, params.content_changes
+        document = self._session.documents.change(given.uri, given.version, changes)
         if document is not None:
-            document.change(params.text_document.version, params.content_changes)
-            self._session.files.changed(document, params.content_changes)
+            self._session.files.changed(document, changes)
 
     async def did_close(self, params: DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri

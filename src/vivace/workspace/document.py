@@ -20,7 +20,16 @@ from typing import Literal, NamedTuple
 from vivace.workspace.errors import CannotWrite, NotText, PathRefused, explain
 from vivace.workspace.paths import SafePath, open_folder
 
-__all__ = ["LARGEST", "Document", "LineEnding", "Version", "read", "read_in", "version_of"]
+__all__ = [
+    "LARGEST",
+    "Document",
+    "LineEnding",
+    "Version",
+    "of_text",
+    "read",
+    "read_in",
+    "version_of",
+]
 
 LineEnding = Literal["\n", "\r\n", "\r", "mixed"]
 
@@ -104,9 +113,26 @@ def read(path: SafePath) -> Document:
     except OSError as error:
         raise explain(path, error, NotText) from error
     data, status = found
+    return _document(
+        path, data, status.st_size, stat.S_IMODE(status.st_mode), version_of(data, status)
+    )
+
+
+def of_text(path: SafePath, text: str) -> Document:
+    """The file as an editor has it, whatever is on disk; or NotText with the reason."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise NotText(f"{path} is not text: it holds half a character.") from error
+    return _document(path, data, len(data), 0o666, None)
+
+
+def _document(
+    path: SafePath, data: bytes, size: int, mode: int, version: Version | None
+) -> Document:
     if len(data) > LARGEST:
         raise NotText(
-            f"{path} is too large to edit: it has {_megabytes(status.st_size)} MB, and edits stop "
+            f"{path} is too large to edit: it has {_megabytes(size)} MB, and edits stop "
             f"at {_megabytes(LARGEST)} MB. Split it, or edit it by hand."
         )
     text = _decode(path, data)
@@ -117,8 +143,8 @@ def read(path: SafePath) -> Document:
         text.replace("\r", "\n") if ending == "\r" else text.replace("\r\n", "\n"),
         bom=data.startswith(_BOM),
         line_ending=ending,
-        mode=stat.S_IMODE(status.st_mode),
-        version=version_of(data, status),
+        mode=mode,
+        version=version,
     )
 
 

@@ -12,6 +12,7 @@ from vivace.cli.undo import take_back
 from vivace.desk.edit import Editing
 from vivace.desk.targets import names_a_file, open_target, split_lines
 from vivace.errors import VivaceError
+from vivace.workspace.journal import Journal
 from vivace.workspace.paths import Workspace
 
 __all__ = ["Said", "run_session", "understood"]
@@ -57,7 +58,11 @@ def understood(line: str, current: str | None) -> Said:
 
 
 async def run_session(
-    editing: Editing, workspace: Workspace, ask: Ask, current: str | None = None
+    editing: Editing,
+    journal: Journal,
+    workspace: Workspace,
+    ask: Ask,
+    current: str | None = None,
 ) -> None:
     """Until Ctrl-D. ``current`` is the file to begin with, and its lines if some are meant."""
     say(_WELCOME)
@@ -66,7 +71,7 @@ async def run_session(
             continue
         try:
             if _is_command(line):
-                _obey(line, editing)
+                _obey(line, journal)
             else:
                 current = await _edit(editing, workspace, understood(line, current)) or current
         except VivaceError as error:
@@ -77,12 +82,12 @@ def _is_command(line: str) -> bool:
     return line.startswith("/") and not names_a_file(line.split()[0])
 
 
-def _obey(line: str, editing: Editing) -> None:
+def _obey(line: str, journal: Journal) -> None:
     match line.split():
         case ["/help"]:
             say(_HELP)
         case ["/undo"]:
-            take_back(editing.journal)
+            take_back(journal)
         case [("/help" | "/undo") as word, *_]:
             say(f"{word} stands alone.")
         case [word, *_]:

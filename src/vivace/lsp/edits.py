@@ -1,0 +1,149 @@
+"""Edits by instruction: from the command to one step in the editor's own undo."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsprotocol.types import Range
+
+from vivace.client.errors import ClientError
+from vivace.desk.edit import Result
+from vivace.desk.edit import Settings as DeskSettings
+from vivace.desk.opening import Models, open_desk
+from vivace.desk.targets import Target
+from vivace.edits.placing.region import Selection
+from vivace.errors import VivaceError
+from vivace.lsp.address import Address
+from vivace.lsp.buffers import Buffers
+from vivace.lsp.documents import Document
+from vivace.lsp.editor import Progress
+from vivace.lsp.extensions import EditAsked, EditEnded, EditProgress, Status
+from vivace.lsp.files import File
+from vivace.lsp.pending import Pending
+from vivace.lsp.person import AtEditor
+from vivace.lsp.session import Session
+from vivace.workspace.document import Document as FileText
+from vivace.workspace.document import of_text
+from vivace.workspace.errors import WorkspaceError
+from vivace.workspace.ignore import why_not_read
+
+__all__ = ["Edits"]
+
+_TITLE = 60
+
+
+@dataclass(frozen=True)
+class _Task:
+    document: Document
+    file: File
+    target: Target
+    instruction: str
+
+
+class Edits:
+    def __init__(self, session: Session, address: Address, state: Path) -> None:
+        self._session = session
+        self._address = address
+        self._state = state
+        self._pending: Pending[AtEditor] = Pending()
+        self._tokens: dict[str, str] = {}
+        """Whose progress is shown: the documents by their tokens."""
+
+    async def edit(self, asked: EditAsked, document: Document | None, text: str) -> EditEnded:
+        """It is over when this returns, and the person knows what became of it. ``text`` is the
+        document's as it was when they asked."""
+        try:
+            ended = await self._made(await self._understood(asked, document, text))
+        except VivaceError as error:
+            ended = EditEnded(status="failed", message=str(error))
+            if isinstance(error, ClientError) and error.code == "no_server":
+                self._session.editor.show_status(Status(state="unreachable", why=str(error)))
+        if ended.message:
+            failed = ended.status == "failed"
+            self._session.editor.tell(ended.message, "error" if failed else "warning")
+        return ended
+
+    def redirect(self, uri: str, instruction: str) -> None:
+        person = self._pending.get(uri)
+        if person is None or not person.redirect(instruction):
+            self._session.editor.tell("No answer is being written that could be redirected.")
+
+    def stop(self, uri: str) -> None:
+        self._pending.stop(uri)
+
+    def stop_shown(self, token: str) -> None:
+        """The edit whose progress is shown by this token."""
+        if token in self._tokens:
+            self.stop(self._tokens[token])
+
+    # -- what is asked ----------------------------------------------------------------------------
+
+    async def _understood(self, asked: EditAsked, document: Document | None, text: str) -> _Task:
+        if document is None:
+            raise WorkspaceError("Only a file that is open in the editor is edited. Open it first.")
+        if not asked.instruction.strip():
+            raise WorkspaceError("What is to be changed? The edit has no instruction.")
+        if self._pending.get(asked.uri) is not None:
+            raise WorkspaceError("An edit of this file is under way. Redirect it, or stop it.")
+        file, typed = await asyncio.to_thread(self._readable, asked.uri, text)
+        return _Task(document, file, Target(typed, _selection(asked.range)), asked.instruction)
+
+    def _readable(self, uri: str, text: str) -> tuple[File, FileText]:
+        """Refuses what no model may see, before anything is sent."""
+        file = self._session.files.find(uri)
+        typed = of_text(file.path, text)
+        if (why := why_not_read(file.path, typed.data)) is not None:
+            raise WorkspaceError(f"{why} So no model can edit it.")
+        return file, typed
+
+    # -- how it is made ---------------------------------------------------------------------------
+
+    async def _made(self, task: _Task) -> EditEnded:
+        editor, uri = self._session.editor, task.document.uri
+        title = task.instruction.strip().partition("\n")[0][:_TITLE]
+        progress = await editor.begin_progress(f"Vivace: {title}")
+        person = AtEditor(editor, task.document, task.target, progress)
+        if progress is not None:
+            self._tokens[progress.token] = uri
+        ended = EditEnded(status="stopped")
+        try:
+            result = await self._pending.run(uri, person, self._run(task, person))
+            ended = _ended(result, person)
+        finally:
+            editor.show_edit(EditProgress(uri=uri, version=task.document.version, done=True))
+            self._end(progress, ended)
+        return ended
+
+    def _end(self, progress: Progress | None, ended: EditEnded) -> None:
+        if progress is not None:
+            del self._tokens[progress.token]
+            progress.end(ended.status)
+
+    async def _run(self, task: _Task, person: AtEditor) -> Result:
+        session, address = self._session, self._address
+        settings = DeskSettings(url=address.url, key=address.key)
+        models = Models(session.settings.model or None, session.settings.deep_model or None)
+        buffers = Buffers(session)
+        workspace = task.file.workspace
+        async with open_desk(workspace, person, settings, models, self._state, buffers) as editing:
+            return await editing.run([task.target], task.instruction)
+
+
+def _selection(place: Range | None) -> Selection | None:
+    """Lines; where nothing is selected, the one the cursor is on stands for what is around it."""
+    if place is None:
+        return None
+    first, last = place.start.line, place.end.line
+    return first, max(first + 1, last + (place.end.character > 0))
+
+
+def _ended(result: Result | None, person: AtEditor) -> EditEnded:
+    if result is None or result.status == "stopped" or person.declined:
+        return EditEnded(status="stopped")
+    if result.applied:
+        return EditEnded(status="applied")
+    if result.status == "nothing":
+        return EditEnded(status="nothing", message=person.why)
+    return EditEnded(status="refused", message=person.why)

@@ -1,0 +1,74 @@
+"""``workspace/executeCommand``: each of our commands, with one object as its argument."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from lsprotocol.types import WorkDoneProgressCancelParams
+from msgspec import Struct
+from pygls.exceptions import JsonRpcInvalidParams
+
+from vivace.lsp.address import Address
+from vivace.lsp.extensions import EditAsked, Paused, Redirected, Status, Stopped, as_json
+from vivace.lsp.session import Session
+
+if TYPE_CHECKING:
+    from vivace.lsp.edits import Edits
+
+__all__ = ["ExecuteCommand"]
+
+T = TypeVar("T", bound=Struct)
+
+
+class ExecuteCommand:
+    def __init__(self, session: Session, address: Address, state: Path) -> None:
+        self._session = session
+        self._address = address
+        self._state = state
+        self._loading: asyncio.Task[Edits] | None = None
+
+    async def edit(self, given: Sequence[Any]) -> Any:
+        asked = _read(given, EditAsked)
+        document = self._session.documents.get(asked.uri)
+        text = document.text if document is not None else ""  # what the range is a part of
+        edits = await self._with_edits()
+        return as_json(await edits.edit(asked, document, text))
+
+    async def redirect(self, given: Sequence[Any]) -> None:
+        asked = _read(given, Redirected)
+        (await self._with_edits()).redirect(asked.uri, asked.instruction)
+
+    async def stop(self, given: Sequence[Any]) -> None:
+        asked = _read(given, Stopped)
+        (await self._with_edits()).stop(asked.uri)
+
+    async def pause(self, given: Sequence[Any]) -> None:
+        self._session.paused = _read(given, Paused).paused
+        paused = self._session.paused
+        self._session.editor.show_status(Status(state="paused" if paused else "ready"))
+
+    def cancel_progress(self, params: WorkDoneProgressCancelParams) -> None:
+        if self._loading is not None and self._loading.done():
+            self._loading.result().stop_shown(str(params.token))
+
+    async def _with_edits(self) -> Edits:
+        """Brought in when they are needed: whoever only types does not wait for them to load."""
+        self._loading = self._loading or asyncio.create_task(self._load())
+        return await asyncio.shield(self._loading)
+
+    async def _load(self) -> Edits:
+        module = await asyncio.to_thread(import_module, "vivace.lsp.edits")
+        found: Edits = module.Edits(self._session, self._address, self._state)
+        return found
+
+
+def _read(given: Sequence[Any], kind: type[T]) -> T:
+    try:
+        return msgspec.convert(given[0] if given else {}, kind)
+    except msgspec.ValidationError as error:
+        raise JsonRpcInvalidParams(f"The argument of the command is wrong: {error}.") from None
