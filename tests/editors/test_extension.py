@@ -7,13 +7,17 @@ import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import vivace
 from tests.support.files import ROOT
+from vivace.lsp import extensions
+from vivace.lsp.settings import Settings
 
 EXTENSION = ROOT / "editors/vscode"
 LONGEST = 900
@@ -107,6 +111,38 @@ def test_tab_is_left_alone_where_it_moves_the_focus(manifest: Any) -> None:
 
 def test_it_runs_where_the_files_are(manifest: Any) -> None:
     assert manifest["extensionKind"] == ["workspace"]
+
+
+def test_the_servers_settings_can_be_made_with_the_same_defaults(manifest: Any) -> None:
+    offered = manifest["contributes"]["configuration"]["properties"]
+
+    known = dict(flat(msgspec.to_builtins(Settings())))
+
+    assert {name: offered[f"vivace.{name}"]["default"] for name in known} == known
+
+
+def flat(settings: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{before}{name}.")
+        else:
+            yield before + name, value
+
+
+def test_it_mirrors_what_the_server_adds_to_the_protocol() -> None:
+    mirror = sources()["protocol.ts"]
+    bodies = re.findall(r"export interface (\w+) \{(.*?)\n\}", mirror, re.DOTALL)
+    interfaces = {name: set(re.findall(r"\n  (\w+)\??:", body)) for name, body in bodies}
+    constants = dict(re.findall(r'export const (\w+) = (?:new \S+\()?"(.+?)"', mirror))
+
+    named = {name: getattr(extensions, name) for name in extensions.__all__}
+
+    assert constants == {name: value for name, value in named.items() if isinstance(value, str)}
+    assert interfaces == {
+        name: {field.encode_name for field in msgspec.structs.fields(value)}
+        for name, value in named.items()
+        if isinstance(value, type) and value is not extensions.EditEnded  # told by a message
+    }
 
 
 @pytest.mark.parametrize("folder", ["editors/vscode", "tests/clients"])

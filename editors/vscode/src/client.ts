@@ -1,7 +1,9 @@
 /** The language client: one server process, started, restarted and stopped one after the other. */
 
+import { isDeepStrictEqual } from "node:util";
 import { commands, type LogOutputChannel, type SecretStorage, workspace } from "vscode";
 import {
+  DidChangeConfigurationNotification,
   ExecuteCommandRequest,
   LanguageClient,
   RevealOutputChannelOn,
@@ -13,7 +15,7 @@ import {
 } from "vscode-languageclient/node";
 import type { Edits } from "./edit";
 import { EDIT, EDIT_PROGRESS, type Known, PAUSE, REDIRECT, STATUS, STOP } from "./protocol";
-import { findProgram, NoProgram } from "./server";
+import { findProgram, NoProgram, type StartSettings, startSettings } from "./server";
 import type { StatusItem } from "./status";
 
 const KNOWN: Known = { edit: true, status: true, instruction: true };
@@ -21,6 +23,7 @@ const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, REDIRECT, STOP, PAUSE])
 
 export class Vivace {
   private client: LanguageClient | undefined;
+  private startedWith: StartSettings | undefined;
   private settled: Promise<void> = Promise.resolve();
 
   constructor(
@@ -36,6 +39,13 @@ export class Vivace {
       await this.end();
       await this.begin();
     });
+  }
+
+  /** Tells the server of its settings, or starts it anew where it cannot change them as it runs. */
+  async configure(): Promise<void> {
+    if (this.startedWith && !isDeepStrictEqual(startSettings(), this.startedWith)) return this.restart();
+    if (!this.client?.isRunning()) return;
+    await this.client.sendNotification(DidChangeConfigurationNotification.type, { settings: settings() });
   }
 
   stop(): Promise<void> {
@@ -62,6 +72,7 @@ export class Vivace {
       return;
     }
     this.status.show("starting", "The language server is starting.");
+    this.startedWith = startSettings();
     try {
       const { path, environment } = await findProgram(this.secrets);
       this.log.info(`Starting ${path} lsp`);
@@ -100,11 +111,16 @@ export class Vivace {
       documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
-      initializationOptions: workspace.getConfiguration("vivace"),
-      synchronize: { configurationSection: "vivace" },
+      initializationOptions: settings(),
       middleware,
     };
   }
+}
+
+/** The settings that are the server's; the others are the extension's own. */
+function settings(): object {
+  const { model, deepModel, completion } = workspace.getConfiguration("vivace");
+  return { model, deepModel, completion: { timing: completion.timing } };
 }
 
 const middleware: Middleware = {

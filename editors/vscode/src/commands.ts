@@ -70,7 +70,8 @@ async function edit(desk: Desk, request: Partial<EditAsked>): Promise<void> {
   }
   const instruction = request.instruction ?? (await askFor(titleOf(request), "What is to change?"));
   if (!instruction) return;
-  await desk.edits.during(uri, desk.vivace.ask(EDIT, { ...request, uri, instruction } satisfies EditAsked));
+  const asked: EditAsked = { ...request, uri, instruction };
+  await desk.edits.during(uri, () => desk.vivace.ask(EDIT, asked));
 }
 
 function titleOf({ range }: Partial<EditAsked>): string {
@@ -95,18 +96,18 @@ async function askFor(title: string, placeHolder: string): Promise<string | unde
 }
 
 async function menu({ status }: Desk): Promise<void> {
-  const paused = status.state === "paused";
+  const start = { label: "$(play) Start a server", description: "vivace up, in a terminal", command: "vivace.start" };
   const entries: (QuickPickItem & { command: string })[] = [
-    { label: "$(play) Start a server", description: "vivace up, in a terminal", command: "vivace.start" },
     { label: "$(pulse) Doctor", description: "what works, and what to do", command: "vivace.doctor" },
-    paused
+    status.state === "paused"
       ? { label: "$(debug-continue) Resume completions", command: "vivace.pause" }
       : { label: "$(debug-pause) Pause completions", command: "vivace.pause" },
+    { label: "$(debug-stop) Stop the edit", command: "vivace.stop" },
     { label: "$(key) Set the server's key", command: "vivace.key" },
     { label: "$(debug-restart) Restart the language server", command: "vivace.restart" },
     { label: "$(output) Show log", command: "vivace.log" },
   ];
-  const offered = status.state === "unreachable" ? entries : entries.slice(1);
+  const offered = status.state === "unreachable" ? [start, ...entries] : [...entries, start];
   const chosen = await window.showQuickPick(offered, { title: "Vivace", placeHolder: status.reason });
   if (chosen) await commands.executeCommand(chosen.command);
 }

@@ -3,9 +3,11 @@
 import {
   commands,
   type DecorationOptions,
-  type Disposable,
+  Disposable,
   MarkdownString,
   type Position,
+  type Progress,
+  ProgressLocation,
   Range,
   type TextDocument,
   type TextEditor,
@@ -25,33 +27,43 @@ const comes = window.createTextEditorDecorationType({
   },
 });
 
+interface Making {
+  /** What was told last; nothing at first. */
+  edit?: EditProgress;
+  report: Progress<{ message: string }>;
+}
+
 export class Edits implements Disposable {
-  private readonly inTheMaking = new Map<string, EditProgress | undefined>();
-  private readonly listening = window.onDidChangeVisibleTextEditors(() => this.draw());
-  private readonly following = window.onDidChangeActiveTextEditor(() => this.tell());
+  private readonly inTheMaking = new Map<string, Making>();
+  private readonly listening = Disposable.from(
+    window.onDidChangeVisibleTextEditors(() => this.draw()),
+    window.onDidChangeActiveTextEditor(() => this.tell()),
+  );
 
   has(uri: string): boolean {
     return this.inTheMaking.has(uri);
   }
 
   /** Whatever becomes of the work, its hunks are gone when it is over. */
-  async during(uri: string, work: Promise<void>): Promise<void> {
-    this.inTheMaking.set(uri, undefined);
-    this.tell();
-    try {
-      await work;
-    } finally {
-      this.end(uri);
-    }
+  async during(uri: string, work: () => Promise<void>): Promise<void> {
+    await window.withProgress({ location: ProgressLocation.Window, title: "Vivace" }, async (report) => {
+      this.inTheMaking.set(uri, { report });
+      this.tell();
+      try {
+        await work();
+      } finally {
+        this.inTheMaking.delete(uri);
+        this.tell();
+        this.draw();
+      }
+    });
   }
 
   show(edit: EditProgress): void {
-    if (edit.done) {
-      this.end(edit.uri);
-      return;
-    }
-    this.inTheMaking.set(edit.uri, edit);
-    this.tell();
+    const making = this.inTheMaking.get(edit.uri);
+    if (!making) return;
+    making.edit = edit;
+    making.report.report({ message: edit.message });
     this.draw();
   }
 
@@ -64,13 +76,6 @@ export class Edits implements Disposable {
   dispose(): void {
     this.clear();
     this.listening.dispose();
-    this.following.dispose();
-  }
-
-  private end(uri: string): void {
-    this.inTheMaking.delete(uri);
-    this.tell();
-    this.draw();
   }
 
   /** Esc and the commands ask for this. */
@@ -81,10 +86,10 @@ export class Edits implements Disposable {
 
   private draw(): void {
     for (const editor of window.visibleTextEditors) {
-      const edit = this.inTheMaking.get(editor.document.uri.toString());
+      const edit = this.inTheMaking.get(editor.document.uri.toString())?.edit;
+      const hunks = !edit || edit.done ? [] : edit.hunks;
       // The editor carries along what is drawn; places of an older text would be wrong ones.
-      if (edit && edit.version !== editor.document.version) continue;
-      const hunks = edit?.hunks ?? [];
+      if (hunks.length && edit?.version !== editor.document.version) continue;
       editor.setDecorations(goes, hunks.map(rangeOf).filter((range) => !range.isEmpty));
       editor.setDecorations(comes, hunks.filter((hunk) => hunk.newText).map((hunk) => inserted(editor, hunk)));
     }

@@ -22,8 +22,7 @@ export async function activate({ secrets, subscriptions }: ExtensionContext): Pr
     secrets.onDidChange(() => void own.restart()),
     workspace.onDidGrantWorkspaceTrust(() => void own.restart()),
     workspace.onDidChangeConfiguration((change) => {
-      const names = ["vivace.command", "vivace.address"];
-      if (names.some((name) => change.affectsConfiguration(name))) void own.restart();
+      if (change.affectsConfiguration("vivace")) void own.configure();
     }),
   );
   await own.restart();

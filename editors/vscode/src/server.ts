@@ -12,6 +12,17 @@ export interface Program {
   environment: Record<string, string>;
 }
 
+/** What a server is started with and keeps until it ends; a workspace has no say in it. */
+export interface StartSettings {
+  command: string;
+  address: string;
+}
+
+export function startSettings(): StartSettings {
+  const settings = workspace.getConfiguration("vivace");
+  return { command: settings.get("command", "").trim(), address: settings.get("address", "").trim() };
+}
+
 /** The message says what a person can do. */
 export class NoProgram extends Error {}
 
@@ -20,9 +31,9 @@ export async function findProgram(secrets: SecretStorage): Promise<Program> {
   if (process.platform === "win32") {
     throw new NoProgram("Vivace needs Linux or macOS: on Windows, open this folder in WSL.");
   }
-  const settings = workspace.getConfiguration("vivace");
-  const path = await locate(settings.get("command", "").trim());
-  const environment: Record<string, string> = { VIVACE_URL: settings.get("address", "") };
+  const { command, address } = startSettings();
+  const path = await locate(command);
+  const environment: Record<string, string> = { VIVACE_URL: address };
   const key = await secrets.get(KEY);
   if (key) environment["VIVACE_KEY"] = key;
   return { path, environment };
