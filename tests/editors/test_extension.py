@@ -145,7 +145,7 @@ def test_it_mirrors_what_the_server_adds_to_the_protocol() -> None:
     }
 
 
-@pytest.mark.parametrize("folder", ["editors/vscode", "tests/clients"])
+@pytest.mark.parametrize("folder", ["editors/vscode", "tests/clients", "tests/editors"])
 def test_lock_files_name_no_registry_and_verify_every_package(folder: str) -> None:
     lock = json.loads((ROOT / folder / "package-lock.json").read_text("utf-8"))
 

@@ -1,0 +1,198 @@
+"""Our extension in a real VS Code, with a real language server and gateway; the model plays."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.editors.author import Author
+from tests.support.server import RunningGateway
+from tests.support.vscode import VivaceProgram, VSCode, extension
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.timeout(300)
+
+ADD = "def add(first, second):\n    return first + second\n"
+
+
+@dataclass
+class Desk:
+    """Somebody in front of VS Code, with a model that knows what they want."""
+
+    code: VSCode
+    author: Author
+    program: VivaceProgram
+    machine: dict[str, str]
+    calls_before_trust: list[str]
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    pytest.importorskip("vivace.cli.lsp")
+    folder = tmp_path_factory.mktemp("vscode")
+    package = extension(folder)
+    program = VivaceProgram(folder / "bin")
+    with RunningGateway() as gateway:
+        author = Author(gateway.engine)
+        machine = {"vivace.command": str(program.path), "vivace.address": gateway.url}
+        with VSCode(folder, package, machine) as code:
+            code.wait_for_status("waits until you trust this workspace")
+            untrusted = program.calls
+            code.trust()
+            code.open("first.py", "")
+            code.wait_for_status("runs")
+            yield Desk(code, author, program, machine, untrusted)
+
+
+@pytest.fixture
+def desk(everything: Desk) -> Desk:
+    everything.author.writes("")
+    return everything
+
+
+# -- completions ----------------------------------------------------------------------------------
+
+
+def test_ghost_text_appears_and_tab_takes_it(desk: Desk) -> None:
+    desk.author.writes(ADD)
+    desk.code.open("taken.py", "import math\n\n\n")
+
+    desk.code.type("def a")
+    desk.code.wait_for_ghost("dd(first, second):\n    return first + second")
+    desk.code.press("Tab")
+
+    desk.code.saves("taken.py", "import math\n\n\n" + ADD.rstrip("\n"))
+
+
+def test_typing_through_ghost_text_never_lets_it_flicker(desk: Desk) -> None:
+    line = "total = sum(price for price in prices if price > 0)"
+    desk.author.writes(line + "\n")
+    desk.code.open("through.py", "prices = [1, 2]\n")
+    desk.code.type("total")
+    desk.code.wait_for_ghost("prices if price > 0")
+
+    desk.code.do("watch")
+    desk.code.type(" = sum(price for price", per_second=8)
+    frames = desk.code.do("seen")
+
+    assert len(frames) > 50
+    assert {frame for frame in frames if not frame.rstrip(")").endswith("> 0")} == set()
+    desk.code.press("Tab")
+    desk.code.saves("through.py", "prices = [1, 2]\n" + line)
+
+
+def test_brackets_that_the_editor_closed_are_not_doubled(desk: Desk) -> None:
+    desk.author.writes("print(sum(numbers[1:]))\n")
+    desk.code.open("brackets.py", "numbers = [1, 2]\n")
+
+    desk.code.type("print(sum(num", per_second=10)
+    desk.code.wait_for_ghost("bers[1:]")
+    desk.code.press("Tab")
+
+    desk.code.saves("brackets.py", "numbers = [1, 2]\nprint(sum(numbers[1:]))")
+
+
+def test_two_cursors_do_no_harm(desk: Desk) -> None:
+    desk.author.writes("value = compute(data)\n")
+    desk.code.open("cursors.py", "\n\n")
+    desk.code.press("Control+Home", "Shift+Alt+ArrowDown")
+
+    desk.code.type("value")
+    desk.code.wait_for_ghost(" = compute")
+    desk.code.press("Tab")
+
+    desk.code.saves("cursors.py", "value = compute(data)\nvalue = compute(data)\n")
+
+
+def test_tab_takes_what_begins_with_indentation_unless_it_moves_the_focus(desk: Desk) -> None:
+    before = "def double(number):\n"
+    desk.author.writes("    return number * 2\n")
+    desk.code.open("indented.py", before)
+    desk.code.command("Trigger Inline Suggestion")
+    desk.code.wait_for_ghost("return number")
+
+    desk.code.press("Control+m", "Tab", "Shift+Tab", "Control+m")
+    desk.code.saves("indented.py", before)
+    desk.code.command("Trigger Inline Suggestion")
+    desk.code.wait_for_ghost("return number")
+    desk.code.press("Tab")
+
+    desk.code.saves("indented.py", before + "    return number * 2")
+
+
+def test_a_file_keeps_its_bytes(desk: Desk) -> None:
+    before = 'smile = "😀"\r\n\x0c\r\nfamily = "👨‍👩‍👧"\r\n'
+    desk.author.writes('print(smile)\nprint("😀😀", family)\n')
+    desk.code.open("bytes.py", before)
+
+    desk.code.type("print(smile)\nprint", per_second=10)
+    desk.code.wait_for_ghost('("😀😀", family)')
+    desk.code.press("Tab")
+
+    desk.code.saves("bytes.py", before + 'print(smile)\r\nprint("😀😀", family)')
+
+
+def test_nothing_is_asked_for_a_file_of_secrets(desk: Desk) -> None:
+    desk.author.writes("SECRET=hunter2\n")
+    desk.code.open(".env", "TOKEN=abc\n")
+
+    desk.code.type("SECRET=", per_second=10)
+    desk.code.wait_for_status(".env")
+    time.sleep(1)
+
+    assert desk.author.fills == []
+    assert desk.code.ghost == ""
+
+
+# -- the program ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_started_in_a_workspace_that_is_not_trusted(desk: Desk) -> None:
+    assert desk.calls_before_trust == []
+
+
+def test_the_key_is_given_to_the_server_by_its_environment(desk: Desk) -> None:
+    starts = len(desk.program.calls)
+
+    desk.code.command("Vivace: Set the Server's Key")
+    desk.code.answer("sk-of-mine")
+
+    eventually(lambda: len(desk.program.calls) > starts, 20)
+    assert desk.program.calls[-1].startswith("lsp http://127.0.0.1:")
+    assert desk.program.calls[-1].endswith(" sk-of-mine")
+    desk.code.wait_for_status("runs")
+
+
+def test_a_server_is_started_in_a_terminal(desk: Desk) -> None:
+    desk.code.command("Vivace: Start a Server")
+
+    eventually(lambda: desk.program.calls[-1].startswith("up "), 20)
+
+
+def test_where_no_program_is_the_status_says_so(desk: Desk) -> None:
+    desk.code.set_machine(desk.machine | {"vivace.command": "/nowhere/vivace"})
+    desk.code.wait_for_status("names no program: /nowhere/vivace")
+
+    time.sleep(1)  # the editor misses a change of its settings that follows at once
+    desk.code.set_machine(desk.machine)
+    desk.code.wait_for_status("runs")
+
+
+def test_a_repository_has_no_say_in_which_program_runs_and_who_is_asked(desk: Desk) -> None:
+    calls = desk.program.calls
+    folder = desk.code.files / ".vscode"
+    folder.mkdir()
+    stranger = {"vivace.command": "/bin/false", "vivace.address": "http://127.0.0.1:9/v1"}
+
+    (folder / "settings.json").write_text(json.dumps(stranger))
+    time.sleep(2)
+
+    assert desk.program.calls == calls
+    desk.author.writes(ADD)
+    desk.code.open("own.py", "")
+    desk.code.type("def a")
+    desk.code.wait_for_ghost("dd(first, second)")
