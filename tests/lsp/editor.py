@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient, make_test_lsp_client
@@ -186,6 +186,14 @@ async def running(
     options: dict[str, Any] | None = None,
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
     client = make_test_lsp_client()
+    converter = client.protocol._converter
+    either: Any = Union[lsp.Command, lsp.CodeAction]  # noqa: UP007 - as lsprotocol writes it
+
+    def told_apart(found: Any, _: Any) -> Any:  # lsprotocol takes all that have one for a command
+        kind = lsp.Command if isinstance(found["command"], str) else lsp.CodeAction
+        return converter.structure(found, kind)
+
+    converter.register_structure_hook(either, told_apart)
     editor = Editor(client, encodings[0])
 
     await client.start_io(*command, env=environment, cwd=folder)
@@ -196,6 +204,15 @@ async def running(
             workspace_edit=lsp.WorkspaceEditClientCapabilities(document_changes=True),
         ),
         window=lsp.WindowClientCapabilities(work_done_progress=True),
+        text_document=lsp.TextDocumentClientCapabilities(
+            code_action=lsp.CodeActionClientCapabilities(
+                code_action_literal_support=lsp.ClientCodeActionLiteralOptions(
+                    code_action_kind=lsp.ClientCodeActionKindOptions(
+                        value_set=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor]
+                    )
+                )
+            )
+        ),
         experimental=known,
     )
     told = await client.initialize_session(

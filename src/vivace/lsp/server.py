@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from lsprotocol.types import (
     INITIALIZE,
     SHUTDOWN,
+    TEXT_DOCUMENT_CODE_ACTION,
     TEXT_DOCUMENT_DID_CHANGE,
     TEXT_DOCUMENT_DID_CLOSE,
     TEXT_DOCUMENT_DID_OPEN,
@@ -20,6 +21,7 @@ from lsprotocol.types import (
     WINDOW_WORK_DONE_PROGRESS_CANCEL,
     WORKSPACE_DID_CHANGE_CONFIGURATION,
     WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
+    CodeActionOptions,
     DidChangeConfigurationParams,
     DidChangeWorkspaceFoldersParams,
     InitializeParams,
@@ -33,6 +35,7 @@ from vivace.errors import ConfigError
 from vivace.logs import on_loop_error
 from vivace.lsp.address import Address
 from vivace.lsp.capabilities import read_capabilities
+from vivace.lsp.code_actions import KINDS, CodeActions
 from vivace.lsp.completers import Completers
 from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
@@ -75,6 +78,9 @@ class Server:
         self._answer(TEXT_DOCUMENT_DID_CHANGE, documents.did_change)
         self._answer(TEXT_DOCUMENT_DID_CLOSE, documents.did_close)
         self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, completion.answer, InlineCompletionOptions())
+        actions = CodeActions(session)
+        offered = CodeActionOptions(code_action_kinds=list(KINDS))
+        self._answer(TEXT_DOCUMENT_CODE_ACTION, actions.answer, offered)
         commands = ExecuteCommand(session, address, state)
         self._answer(WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.cancel_progress)
         self._obey(EDIT, commands.edit)

@@ -1,0 +1,73 @@
+"""``textDocument/codeAction``: fixes of what any server complains of, and edits by instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lsprotocol.types import (
+    CodeAction,
+    CodeActionKind,
+    CodeActionParams,
+    Command,
+    Diagnostic,
+    Range,
+)
+
+from vivace.lsp.extensions import EDIT, EditAsked, as_json
+from vivace.lsp.session import Session
+
+__all__ = ["KINDS", "CodeActions"]
+
+KINDS = (CodeActionKind.QuickFix, CodeActionKind.RefactorRewrite)
+_TITLE = 60
+_MOST = 5
+"""Diagnostics that are offered to be fixed."""
+
+
+class CodeActions:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def answer(self, params: CodeActionParams) -> Sequence[CodeAction | Command] | None:
+        document = self._session.documents.get(params.text_document.uri)
+        if document is None or not self._session.files.known_to_be_readable(document):
+            return None
+        found = [each for each in self._offered(params) if _wanted(each, params.context.only)]
+        if self._session.editor.client.code_actions:
+            return found
+        return [each.command for each in found if each.command is not None]
+
+    def _offered(self, params: CodeActionParams) -> Iterator[CodeAction]:
+        uri = params.text_document.uri
+        for each in params.context.diagnostics[:_MOST]:
+            yield CodeAction(
+                title=f"Fix: {_short(each)}",
+                kind=CodeActionKind.QuickFix,
+                diagnostics=[each],
+                command=_edit(f"Fix: {_short(each)}", uri, each.range, f"Fix this: {each.message}"),
+            )
+        if self._session.editor.client.known.instruction:  # else nobody would ask for it
+            yield CodeAction(
+                title="Edit…",
+                kind=CodeActionKind.RefactorRewrite,
+                command=_edit("Edit…", uri, params.range),
+            )
+
+
+def _edit(title: str, uri: str, place: Range, instruction: str | None = None) -> Command:
+    asked = as_json(EditAsked(uri=uri, instruction=instruction or "", range=place))
+    if instruction is None:
+        del asked["instruction"]
+    return Command(title=title, command=EDIT, arguments=[asked])
+
+
+def _short(diagnostic: Diagnostic) -> str:
+    line = diagnostic.message.partition("\n")[0]
+    return line if len(line) <= _TITLE else f"{line[:_TITLE]}…"
+
+
+def _wanted(action: CodeAction, only: Sequence[CodeActionKind | str] | None) -> bool:
+    """A kind stands for all that begin with it."""
+    kind = str(getattr(action.kind, "value", action.kind))
+    wanted = [str(getattr(each, "value", each)) for each in only or ()]
+    return not wanted or any(kind == each or kind.startswith(f"{each}.") for each in wanted)
