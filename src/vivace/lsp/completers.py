@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from vivace.client.lanes import Lanes
 from vivace.desk.completing import Completing
 from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
 from vivace.lsp.session import Session
+
+if TYPE_CHECKING:
+    from vivace.client.lanes import Lanes
 
 __all__ = ["Completers"]
 
@@ -16,7 +21,13 @@ __all__ = ["Completers"]
 class Completers:
     def __init__(self, session: Session, address: Address) -> None:
         self._session = session
-        self._lanes = Lanes(address.url, address.key)
+        self._address = address
+        self._lanes: Lanes | None = None
+
+    async def load(self) -> None:
+        """Bring in what speaks to servers, when the editor has its first answer: that is a sixth of
+        what it would have waited for."""
+        await asyncio.to_thread(import_module, "vivace.client.lanes")
 
     def make(self, document: Document) -> Completing:
         files = self._session.files
@@ -25,7 +36,14 @@ class Completers:
         name = f"{file.workspace.root}\0{file.path}".encode()
         lane = hashlib.sha256(name).hexdigest()[:16]
         path = files.path_for(document)
-        return Completing(self._lanes, lane, path, self._session.settings.model)
+        return Completing(self._connection(), lane, path, self._session.settings.model)
 
     async def close(self) -> None:
-        await self._lanes.close()
+        if self._lanes is not None:
+            await self._lanes.close()
+
+    def _connection(self) -> Lanes:
+        from vivace.client.lanes import Lanes
+
+        self._lanes = self._lanes or Lanes(self._address.url, self._address.key)
+        return self._lanes

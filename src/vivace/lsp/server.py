@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from lsprotocol.types import (
     INITIALIZE,
+    INITIALIZED,
     SHUTDOWN,
     TEXT_DOCUMENT_CODE_ACTION,
     TEXT_DOCUMENT_DID_CHANGE,
@@ -24,6 +25,7 @@ from lsprotocol.types import (
     CodeActionOptions,
     DidChangeConfigurationParams,
     DidChangeWorkspaceFoldersParams,
+    InitializedParams,
     InitializeParams,
     InlineCompletionOptions,
 )
@@ -71,6 +73,7 @@ class Server:
         self._completion = completion
         documents = Synchronization(session, completion)
         self._answer(INITIALIZE, self._initialize)
+        self._answer(INITIALIZED, self._initialized)
         self._answer(SHUTDOWN, self._shutdown)
         self._answer(WORKSPACE_DID_CHANGE_CONFIGURATION, self._configure)
         self._answer(WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._move)
@@ -103,6 +106,9 @@ class Server:
             folders = [params.root_uri]
         session.files.folders = [path_of(each) for each in folders]
         self._set(params.initialization_options)
+
+    async def _initialized(self, _: InitializedParams) -> None:
+        await self._completers.load()
 
     async def _configure(self, params: DidChangeConfigurationParams) -> None:
         if self._set(params.settings):
