@@ -99,6 +99,16 @@ SECRETS = [
     b"AIza" + b"a1B2c" * 7,
     b"hf_" + b"a1B2c" * 8,
     b"viv_" + b"a1B2c" * 8 + b"xyz",
+    b"ASIA" + b"Q" * 16,
+    *(b"gh" + kind + b"_" + b"a1B2" * 9 for kind in (b"o", b"u", b"s", b"r")),
+    *(kind + b"k_live_" + b"a1B2" * 6 for kind in (b"s", b"r")),
+    *(
+        b"xox" + kind + b"-" + b"1234567890-abcdefghij"
+        for kind in (b"a", b"e", b"o", b"p", b"r", b"s")
+    ),
+    b"npm_" + b"a1B2" * 9,
+    b"pypi-" + b"AgE" + b"a1B2" * 13,
+    b"PuTTY-User-" + b"Key-File-3: ssh-rsa",
 ]
 
 

@@ -43,21 +43,28 @@ _HARMLESS = re.compile(
 )
 
 _CONTENTS = {
-    "a private key": rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----",
-    "a PuTTY key": rb"PuTTY-User-Key-File-\d",
-    "an AWS key": rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[0-9A-Z]{16}\b",
-    "a GitHub token": rb"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})",
-    "a GitLab token": rb"\bglpat-[A-Za-z0-9_-]{20,}",
-    "an API key": rb"\bsk-(?=[\w-]*\d)(?=[\w-]*[A-Z])[A-Za-z0-9_-]{20,}",
-    "a Stripe key": rb"\b[rs]k_live_[A-Za-z0-9]{20,}",
-    "a Slack token": rb"\bxox[abeoprs]-[A-Za-z0-9-]{20,}",
-    "a Google key": rb"\bAIza[A-Za-z0-9_-]{35}",
-    "a Hugging Face token": rb"\bhf_[A-Za-z0-9]{34,}",
-    "an npm token": rb"\bnpm_[A-Za-z0-9]{36,}",
-    "a PyPI token": rb"\bpypi-AgE[A-Za-z0-9_-]{50,}",
-    "a Vivace key": rb"\bviv_[A-Za-z0-9_-]{43}",
+    "a private key": (b"PRIVATE", rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+    "a PuTTY key": (b"PuTTY-", rb"PuTTY-User-Key-File-\d"),
+    "an AWS key": (b"AKIA ASIA", rb"\b(?:AKIA|ASIA)(?!\w*EXAMPLE)[0-9A-Z]{16}\b"),
+    "a GitHub token": (
+        b"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+        rb"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})",
+    ),
+    "a GitLab token": (b"glpat-", rb"\bglpat-[A-Za-z0-9_-]{20,}"),
+    "an API key": (b"sk-", rb"\bsk-(?=[\w-]*\d)(?=[\w-]*[A-Z])[A-Za-z0-9_-]{20,}"),
+    "a Stripe key": (b"k_live_", rb"\b[rs]k_live_[A-Za-z0-9]{20,}"),
+    "a Slack token": (b"xox", rb"\bxox[abeoprs]-[A-Za-z0-9-]{20,}"),
+    "a Google key": (b"AIza", rb"\bAIza[A-Za-z0-9_-]{35}"),
+    "a Hugging Face token": (b"hf_", rb"\bhf_[A-Za-z0-9]{34,}"),
+    "an npm token": (b"npm_", rb"\bnpm_[A-Za-z0-9]{36,}"),
+    "a PyPI token": (b"pypi-", rb"\bpypi-AgE[A-Za-z0-9_-]{50,}"),
+    "a Vivace key": (b"viv_", rb"\bviv_[A-Za-z0-9_-]{43}"),
 }
-_PATTERNS = [(what, re.compile(pattern)) for what, pattern in _CONTENTS.items()]
+"""What it is, words of which one is in whatever is found, and the pattern, which takes long to look
+for in a long text."""
+_PATTERNS = [
+    (what, words.split(), re.compile(pattern)) for what, (words, pattern) in _CONTENTS.items()
+]
 
 
 def why_not_read(path: SafePath, content: bytes | None = None) -> str | None:
@@ -95,7 +102,10 @@ def secret_name(parts: Iterable[str]) -> str | None:
 
 def secret_content(data: bytes) -> str | None:
     """What kind of secret is in there, if one is."""
-    return next((what for what, pattern in _PATTERNS if pattern.search(data)), None)
+    for what, words, pattern in _PATTERNS:
+        if any(word in data for word in words) and pattern.search(data):
+            return what
+    return None
 
 
 def own_folders(names: Iterable[str]) -> list[str]:
