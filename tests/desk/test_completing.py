@@ -180,6 +180,19 @@ def test_nothing_runs_on_when_the_document_is_closed() -> None:
     assert server.cancelled == 1
 
 
+def test_a_document_that_is_closed_before_its_answer_began_can_be_asked_again() -> None:
+    async def again() -> Suggestion | None:
+        desk = completing(server)
+        asked = asyncio.create_task(desk.at(*at(TEXT)))
+        await asyncio.sleep(0)
+        await desk.close()
+        await asked
+        return await desk.at(*at(TEXT))
+
+    server = Server()
+    assert asyncio.run(again()) is not None
+
+
 def test_warming_reads_the_same_prompt_that_is_asked() -> None:
     async def typed() -> None:
         desk = completing(server)

@@ -115,7 +115,9 @@ class Completing:
                 case Nothing():
                     return None
                 case Wait():
-                    pass
+                    if self._answering is None or self._answering.done():
+                        self._session.forget()  # whoever wrote it is gone
+                        continue
                 case Ask():
                     if self.clock() < self._quiet_until:
                         self._session.forget()
