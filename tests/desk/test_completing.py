@@ -81,6 +81,23 @@ def test_a_key_that_fits_is_answered_from_memory() -> None:
     assert len(server.asked) == 1
 
 
+def test_a_key_that_is_cancelled_while_it_replaces_another_is_answered_to_the_next() -> None:
+    async def typed() -> Suggestion | None:
+        desk = completing(server)
+        first = asyncio.create_task(desk.at(*at(TEXT)))
+        await asyncio.sleep(0.02)
+        second = asyncio.create_task(desk.at(*at("x = 1\n" + TEXT)))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait([first, second])
+        return await desk.at(*at("x = 1\n" + TEXT))
+
+    server = Server(between=0.01)
+    found = asyncio.run(typed())
+    assert found is not None
+    assert found.text == "    return a + b"
+
+
 def test_a_newer_key_replaces_an_older_one_and_only_the_newest_is_answered() -> None:
     async def typed() -> list[Suggestion | None]:
         desk = completing(server)

@@ -126,7 +126,7 @@ class Completing:
                         self._session.forget()
                         self.status = f"Nothing is asked here: the text seems to hold {what}."
                         return None
-                    await self._replace(decision)
+                    self._replace(decision)
             first = False
             await self._settled()
             if mine != self._newest or self.status:
@@ -148,9 +148,14 @@ class Completing:
 
     # -- asking -----------------------------------------------------------------------------------
 
-    async def _replace(self, ask: Ask) -> None:
-        await self._stop()
-        self._answering = asyncio.create_task(self._answer(ask), name=f"completion {self.lane}")
+    def _replace(self, ask: Ask) -> None:
+        """At once: whoever asked may be cancelled while they wait, and then nobody would answer
+        what the session waits for."""
+        before = self._answering
+        if before is not None:
+            before.cancel()
+        answering = self._answer(ask, before)
+        self._answering = asyncio.create_task(answering, name=f"completion {self.lane}")
 
     async def _stop(self) -> None:
         answering, self._answering = self._answering, None
@@ -163,10 +168,12 @@ class Completing:
         if self._answering is not None:
             await asyncio.wait([self._answering])
 
-    async def _answer(self, ask: Ask) -> None:
-        """Read the answer until all that would be shown is there."""
+    async def _answer(self, ask: Ask, before: asyncio.Task[None] | None) -> None:
+        """When the one before is over, read the answer until all that would be shown is there."""
         failed = True
         try:
+            if before is not None:
+                await asyncio.wait([before])
             await asyncio.sleep(self.pace.delay())
             self.counts.requests += 1
             began = self.clock()
