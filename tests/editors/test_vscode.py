@@ -13,6 +13,7 @@ from tests.editors.author import Author
 from tests.support.server import RunningGateway
 from tests.support.vscode import VivaceProgram, VSCode, extension
 from tests.support.waiting import eventually
+from vivace.engines.scripted import Reply, Say, ScriptedEngine, Stall
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -24,6 +25,7 @@ class Desk:
     """Somebody in front of VS Code, with a model that knows what they want."""
 
     code: VSCode
+    engine: ScriptedEngine
     author: Author
     program: VivaceProgram
     machine: dict[str, str]
@@ -32,7 +34,6 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    pytest.importorskip("vivace.cli.lsp")
     folder = tmp_path_factory.mktemp("vscode")
     package = extension(folder)
     program = VivaceProgram(folder / "bin")
@@ -45,7 +46,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
             code.trust()
             code.open("first.py", "")
             code.wait_for_status("runs")
-            yield Desk(code, author, program, machine, untrusted)
+            yield Desk(code, gateway.engine, author, program, machine, untrusted)
 
 
 @pytest.fixture
@@ -144,8 +145,90 @@ def test_nothing_is_asked_for_a_file_of_secrets(desk: Desk) -> None:
     desk.code.wait_for_status(".env")
     time.sleep(1)
 
-    assert desk.author.fills == []
+    assert "TOKEN=" not in str(desk.author.fills)
+    assert "SECRET" not in str(desk.author.fills)
     assert desk.code.ghost == ""
+
+
+# -- edits ----------------------------------------------------------------------------------------
+
+REST = """
+
+def first(rows):
+    return rows[0]
+
+
+# Notes:
+"""
+LOAD = """\
+def load(path):
+    file = open(path)
+    rows = file.read().split()
+    rows.sort()
+    return rows
+"""
+LOADED = LOAD.replace("(path)\n", '(path, encoding="utf-8")\n')
+SHORT = LOAD.replace("(path)\n", "(path, newline='')\n")
+
+
+def says(text: str, *, when: str, halts: float = 0) -> Reply:
+    """A model that answers with this code, and halts in the middle of it."""
+    half = text.index("    rows.sort()")
+    said = Say(f"```python\n{text[:half]}"), Stall(halts), Say(f"{text[half:]}```\n")
+    return Reply(when=when, then=said)
+
+
+def ask_for_an_edit(code: VSCode, name: str, instruction: str) -> None:
+    """Of the function ``load``, which is selected."""
+    code.open(name, LOAD + REST)
+    code.press("Control+Home", *["Shift+ArrowDown"] * LOAD.count("\n"))
+    code.press("Control+k", "Control+e")
+    code.answer(instruction)
+
+
+def test_an_edit_is_shown_in_the_making_and_leaves_alone_what_is_typed_meanwhile(
+    desk: Desk,
+) -> None:
+    code, typed = desk.code, "I type forty characters while it edits.."
+    desk.author.writes("", says(LOADED, when="UTF-8", halts=4))
+    ask_for_an_edit(code, "edited.py", "read it as UTF-8")
+
+    code.press("Control+End")
+    code.type(typed, per_second=20)
+    code.do("waitForHunk", "open(path, encoding=")
+    code.do("waitForNoHunks")
+
+    code.saves("edited.py", LOADED + REST + typed)
+    code.press("Control+z")
+    code.saves("edited.py", LOAD + REST + typed)
+
+
+def test_escape_stops_an_edit(desk: Desk) -> None:
+    desk.author.writes("", says(LOADED, when="UTF-8", halts=3600))
+    ask_for_an_edit(desk.code, "stopped.py", "read it as UTF-8")
+    desk.code.do("waitForHunk", "open(path, encoding=")
+
+    desk.code.press("Escape")
+
+    desk.code.do("waitForNoHunks")
+    eventually(lambda: desk.engine.running() == 0, 10)
+    desk.code.saves("stopped.py", LOAD + REST)
+
+
+def test_an_edit_can_be_redirected(desk: Desk) -> None:
+    desk.author.writes(
+        "",
+        says(SHORT, when="keep its line ends"),
+        says(LOADED, when="UTF-8", halts=3600),
+    )
+    ask_for_an_edit(desk.code, "redirected.py", "read it as UTF-8")
+    desk.code.do("waitForHunk", "open(path, encoding=")
+
+    desk.code.press("Control+k", "Control+e")
+    desk.code.answer("keep its line ends")
+    desk.code.do("waitForNoHunks")
+
+    desk.code.saves("redirected.py", SHORT + REST)
 
 
 # -- the program ----------------------------------------------------------------------------------
