@@ -40,16 +40,13 @@ class Completer(Protocol):
     async def close(self) -> None: ...
 
 
-class _Eager(Pace):
-    def delay(self) -> float:
-        return 0.0
-
-
 class Ours:
     def __init__(
         self, server: Filling, lane: str, path: str, room: int, clock: Callable[[], float]
     ) -> None:
-        self._completing = Completing(server, lane, path, room=room, clock=clock, pace=_Eager())
+        self._completing = Completing(
+            server, lane, path, room=room, clock=clock, pace=Pace("always")
+        )
 
     @property
     def requests(self) -> int:

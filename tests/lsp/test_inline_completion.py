@@ -91,6 +91,14 @@ def test_what_is_typed_is_known_at_the_next_question(tmp_path: Path) -> None:
     play(tmp_path, [Line("return ", "1")], work)
 
 
+def test_where_it_is_switched_off_nothing_comes(tmp_path: Path) -> None:
+    async def work(editor: Editor) -> None:
+        assert await editor.open(tmp_path / "a.py", "return ").complete() is None
+
+    off = {"completion": {"enabled": False}}
+    play(tmp_path, [Line("return ", "1")], work, options=off)
+
+
 def test_an_older_question_is_answered_with_nothing(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         buffer = editor.open(tmp_path / "a.py", "slow")

@@ -174,7 +174,7 @@ class Completing:
         try:
             if before is not None:
                 await asyncio.wait([before])
-            await asyncio.sleep(self.pace.delay())
+            await self._rest()
             self.counts.requests += 1
             began = self.clock()
             answer = self.server.fill(
@@ -198,6 +198,14 @@ class Completing:
             self._quiet_until = self.clock() + (error.retry_after or _BETWEEN_FAILURES)
         finally:
             self._session.ended(ask.number, failed=failed)
+
+    async def _rest(self) -> None:
+        """As long as the next key is likely to change everything."""
+        wanted = self.clock()
+        rest = self.pace.delay(wanted, wanted)
+        while rest > 0:
+            await asyncio.sleep(rest)
+            rest = self.pace.delay(wanted, self.clock())  # more keys may have come
 
     def _fill(self, ask: Ask) -> dict[str, Any]:
         fill: dict[str, Any] = {

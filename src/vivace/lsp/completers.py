@@ -7,6 +7,7 @@ import hashlib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from vivace.completion.pace import Pace
 from vivace.desk.completing import Completing
 from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
@@ -36,7 +37,9 @@ class Completers:
         name = f"{file.workspace.root}\0{file.path}".encode()
         lane = hashlib.sha256(name).hexdigest()[:16]
         path = files.path_for(document)
-        return Completing(self._connection(), lane, path, self._session.settings.model)
+        settings = self._session.settings
+        pace = Pace(settings.completion.timing)
+        return Completing(self._connection(), lane, path, settings.model, pace=pace)
 
     async def close(self) -> None:
         if self._lanes is not None:

@@ -63,7 +63,8 @@ class InlineCompletion:
     async def answer(self, params: InlineCompletionParams) -> list[InlineCompletionItem] | None:
         document = self._session.documents.get(params.text_document.uri)
         invoked = params.context.trigger_kind == InlineCompletionTriggerKind.Invoked
-        if document is None or (self._session.paused and not invoked):
+        wanted = self._session.settings.completion.enabled and not self._session.paused
+        if document is None or not (wanted or invoked):
             return None
         text, cursor = document.text, document.offset(params.position)
         if (why := await self._session.files.why_not(document)) is not None:

@@ -7,11 +7,12 @@ repository's settings can send code elsewhere.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from vivace.completion.pace import Timing
 from vivace.errors import ConfigError
 
 __all__ = ["Completion", "Settings", "read_settings"]
@@ -21,8 +22,7 @@ _SECTION = "vivace"
 
 class Completion(Struct, frozen=True, rename="camel"):
     enabled: bool = True
-    timing: Literal["auto", "always", "pauses"] = "auto"
-    """When to ask: by measured speed, at every key, or only when nobody types."""
+    timing: Timing = "auto"
 
 
 class Settings(Struct, frozen=True, rename="camel"):
