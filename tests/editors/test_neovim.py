@@ -27,7 +27,7 @@ SERVER = ROOT / "tests/editors/language_server.py"
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Several programs of their own have to start first."""
-    waiting.eventually(holds, 20)
+    waiting.eventually(holds, 60)  # two programs come up, on a machine that may be busy
 
 
 def installed(suite: str) -> Path | None:
