@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from vivace.client.errors import ClientError
+from vivace.client.gap import Gap
 from vivace.completion.extent import cut
 from vivace.completion.memory import Answer, Memory
 from vivace.completion.pace import Pace
@@ -112,10 +113,8 @@ class _AnewForEachKey:
         one_line = bool(after.partition("\n")[0].strip())
         text = ""
         with contextlib.suppress(ClientError):
-            answer = self._server.fill(
-                self._lane, fill, max_tokens=_MOST_TOKENS, cache_key=self._lane
-            )
-            async with contextlib.aclosing(answer):
+            gap = Gap(fill=fill, max_tokens=_MOST_TOKENS, cache_key=self._lane)
+            async with contextlib.aclosing(self._server.fill(self._lane, gap)) as answer:
                 async for delta in answer:
                     text += delta
                     if cut(text, line, one_line=one_line).whole:

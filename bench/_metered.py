@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import urllib.request
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator
+from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 from tokenizers import Tokenizer
 
 from bench._typist import shared
+from vivace.client.gap import Gap
 from vivace.client.lanes import Lanes
 from vivace.completion import fim
 from vivace.desk.completing import Filling
@@ -51,8 +52,8 @@ class Metering(Filling, Protocol):
     async def tokens(self) -> Tokens: ...
 
 
-def _asked(fill: Mapping[str, Any], *, warming: bool) -> Asked:
-    return Asked((fill["prefix"], fill["suffix"]), warming)
+def _asked(gap: Gap) -> Asked:
+    return Asked((gap.fill["prefix"], gap.fill["suffix"]), warming=not gap.generate)
 
 
 class Metered:
@@ -77,36 +78,9 @@ class Metered:
             lines = _FIGURE.findall(answer.read().decode())
         return {f"{name} {kind}".strip(): int(float(value)) for name, kind, value in lines}
 
-    async def fill(
-        self,
-        lane: str,
-        fill: Mapping[str, Any],
-        *,
-        model: str = "",
-        max_tokens: int = 64,
-        stop: Sequence[str] = (),
-        background: bool = False,
-        cache_key: str = "",
-    ) -> AsyncGenerator[str, None]:
-        self.asked.append(_asked(fill, warming=False))
-        answer = self._lanes.fill(
-            lane,
-            fill,
-            model=self._model,
-            max_tokens=max_tokens,
-            stop=stop,
-            background=background,
-            cache_key=cache_key,
-        )
-        async with aclosing(answer):
-            async for delta in answer:
-                yield delta
-
-    async def warm(
-        self, lane: str, fill: Mapping[str, Any], *, model: str = "", cache_key: str = ""
-    ) -> None:
-        self.asked.append(_asked(fill, warming=True))
-        await self._lanes.warm(lane, fill, model=self._model, cache_key=cache_key)
+    def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
+        self.asked.append(_asked(gap))
+        return self._lanes.fill(lane, replace(gap, model=self._model))
 
     async def close(self) -> None:
         await self._lanes.close()
@@ -126,31 +100,13 @@ class Reckoned:
     async def tokens(self) -> Tokens:
         return self._tokens
 
-    async def fill(
-        self,
-        lane: str,
-        fill: Mapping[str, Any],
-        *,
-        model: str = "",
-        max_tokens: int = 64,
-        stop: Sequence[str] = (),
-        background: bool = False,
-        cache_key: str = "",
-    ) -> AsyncGenerator[str, None]:
-        self._read(fill, warming=False)
-        yield ""
-
-    async def warm(
-        self, lane: str, fill: Mapping[str, Any], *, model: str = "", cache_key: str = ""
-    ) -> None:
-        self._read(fill, warming=True)
-
-    def _read(self, fill: Mapping[str, Any], *, warming: bool) -> None:
-        self.asked.append(_asked(fill, warming=warming))
-        parts = fim.render(Fill(**fill), self._template)
+    async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
+        self.asked.append(_asked(gap))
+        parts = fim.render(Fill(**gap.fill), self._template)
         ids = [token for part in parts for token in self._tokenizer.encode(part).ids]
         # The last token is always computed: the answer begins behind it.
         cached = min(shared(ids, self._known), len(ids) - 1)
         so_far = self._tokens
         self._tokens = Tokens(so_far.prompts + len(ids), so_far.cached + cached)
         self._known = ids
+        yield ""

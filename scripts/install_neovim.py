@@ -7,12 +7,13 @@ is what is taken, and only if Debian signed that index and every package has the
 
 Environment:
     VIVACE_CACHE    where they are kept, under editors/
-    DEBIAN_MIRROR   where they come from
+    DEBIAN_MIRROR   where they come from; unset: from where this system has its packages
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import lzma
 import os
@@ -28,7 +29,6 @@ from pathlib import Path
 from vivace.download.files import cache_root
 
 SUITES = ("trixie", "forky")
-MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 INDEX = "main/binary-amd64/Packages.xz"
 
@@ -43,12 +43,29 @@ def folder_of(suite: str) -> Path:
     return cache_root() / "editors" / f"neovim-{suite}"
 
 
-def get(path: str) -> bytes:
+@functools.cache
+def mirror() -> str:
+    """Of Debian's own packages, without its end."""
+    if given := os.environ.get("DEBIAN_MIRROR"):
+        return given.rstrip("/")
+    asked = ["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)"]
+    asked += ["Created-By: Packages", "Origin: Debian", "Label: Debian"]
     try:
-        with urllib.request.urlopen(f"{MIRROR}/{path}", timeout=60) as answer:
+        told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        told = []
+    if len(told) < 2:
+        raise CannotInstall("this system has no packages from Debian: set DEBIAN_MIRROR.")
+    return told[1].rstrip("/")
+
+
+def get(path: str) -> bytes:
+    address = f"{mirror()}/{path}"
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             data: bytes = answer.read()
     except OSError as error:
-        raise CannotInstall(f"{MIRROR}/{path} cannot be fetched: {error}") from error
+        raise CannotInstall(f"{address} cannot be fetched: {error}") from error
     return data
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
+from vivace.client.gap import Gap
 from vivace.desk.completing import Suggestion
 from vivace.models import Fim
 
@@ -105,28 +106,15 @@ class Answering:
     async def tokens(self) -> Tokens:
         return Tokens()
 
-    async def fill(
-        self,
-        lane: str,
-        fill: Mapping[str, Any],
-        *,
-        model: str = "",
-        max_tokens: int = 64,
-        stop: Sequence[str] = (),
-        background: bool = False,
-        cache_key: str = "",
-    ) -> AsyncGenerator[str, None]:
+    async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
+        if not gap.generate:
+            return
         try:
             await asyncio.sleep(self._seconds)
         except asyncio.CancelledError:
             self.broken_off += 1
             raise
         yield self._answer
-
-    async def warm(
-        self, lane: str, fill: Mapping[str, Any], *, model: str = "", cache_key: str = ""
-    ) -> None:
-        pass
 
 
 FILE = "".join(f"def f{number}():\n    return {number}\n\n\n" for number in range(100))
@@ -203,7 +191,8 @@ def test_without_an_engine_what_is_typed_behind_the_suffix_alone_is_reckoned() -
         server, found = Reckoned(letters, template), []
         for fill in fills:
             before = await server.tokens()
-            await server.warm("lane", fill)
+            async for _ in server.fill("lane", Gap(fill=fill)):
+                pass
             found.append((await server.tokens()).since(before).read)
         return found
 

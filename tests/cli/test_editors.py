@@ -27,7 +27,7 @@ def told(home: Path, *arguments: str) -> str:
 def test_an_editor_is_told_of_a_server_that_does_not_run_yet(editor: str, tmp_path: Path) -> None:
     shown = told(tmp_path, editor)
     assert URL in shown
-    assert "checked 2026-11-16" in shown
+    assert "2026-11-16" in shown
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,21 +10,26 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.fill_endpoint import FillEndpoint, Refusal, Routes, sse
 from tests.support.server import RunningGateway
 from tests.support.waiting import eventually
 from vivace.client.dialling import NoWebSocket
+from vivace.client.gap import Gap
 from vivace.client.lanes import ClientError, Lanes
+from vivace.completion.beginnings import grammar
 from vivace.engines.scripted import Reply, Say
 
 T = TypeVar("T")
-GAP = {
-    "prefix": "def f():\n    ",
-    "suffix": "\n",
-    "typed": "ret",
-    "files": [{"path": "b.py", "text": "x = 1"}],
-}
+GAP = Gap(
+    fill={
+        "prefix": "def f():\n    ",
+        "suffix": "\n",
+        "typed": "ret",
+        "files": [{"path": "b.py", "text": "x = 1"}],
+    }
+)
 
 LLAMA_INPUT = {"error": {"code": 400, "message": "'input' is required", "type": "x"}}
 """llama.cpp's words for a request to its own Responses API without an input."""
@@ -44,7 +49,7 @@ def use(url: str, work: Callable[[Lanes], Awaitable[T]]) -> T:
 
 
 async def whole(lanes: Lanes, **options: Any) -> str:
-    return "".join([text async for text in lanes.fill("a.py", GAP, **options)])
+    return "".join([text async for text in lanes.fill("a.py", replace(GAP, **options))])
 
 
 def infilled(body: dict[str, Any]) -> list[bytes]:
@@ -97,12 +102,13 @@ def test_llama_cpp_is_asked_in_its_own_form_and_from_then_on_in_no_other() -> No
 
 def test_llama_cpp_is_made_to_begin_as_it_is_told() -> None:
     async def asked(lanes: Lanes) -> None:
-        async for _ in lanes.fill("a.py", GAP | {"starts_with": ' "x'}):
+        begun = replace(GAP, fill={**GAP.fill, "starts_with": ' "x'})
+        async for _ in lanes.fill("a.py", begun):
             pass
 
     with FillEndpoint(LLAMA) as endpoint:
         use(endpoint.url, asked)
-        assert endpoint.asked[-1][1]["grammar"] == r'root ::= " \"x" .*'
+        assert endpoint.asked[-1][1]["grammar"] == grammar(' "x')
 
 
 def test_any_other_server_is_asked_for_a_completion_with_a_suffix() -> None:
@@ -167,8 +173,8 @@ def test_our_own_gateway_is_asked_for_a_gap_where_no_websocket_gets_through(
     )
 
     async def asked(lanes: Lanes) -> str:
-        await lanes.warm("a.py", GAP)
-        async for _ in lanes.fill("a.py", {"prefix": "x"}, max_tokens=1_000_000):
+        await whole(lanes, generate=False)
+        async for _ in lanes.fill("a.py", Gap(fill={"prefix": "x"}, max_tokens=1_000_000)):
             break
         return await whole(lanes)
 
@@ -198,14 +204,14 @@ def test_closing_closes_the_request(path: str) -> None:
 
 def test_llama_cpp_is_warmed_by_asking_for_no_token() -> None:
     with FillEndpoint(LLAMA) as endpoint:
-        use(endpoint.url, lambda lanes: lanes.warm("a.py", GAP))
+        use(endpoint.url, lambda lanes: whole(lanes, generate=False))
         path, body = endpoint.asked[-1]
         assert (path, body["n_predict"]) == ("/infill", 0)
 
 
 def test_a_server_that_would_have_to_write_is_not_warmed() -> None:
     with FillEndpoint({"/v1/completions": completed}) as endpoint:
-        use(endpoint.url, lambda lanes: lanes.warm("a.py", GAP))
+        use(endpoint.url, lambda lanes: whole(lanes, generate=False))
         assert "/v1/completions" not in endpoint.paths
 
 

@@ -20,6 +20,7 @@ from tests.support.process import free_port
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
+from vivace.client.gap import Gap
 from vivace.client.lanes import ClientError, Lanes
 from vivace.engines.scripted import Fail, Reply, Say, Stall
 
@@ -30,13 +31,13 @@ SILENT = Reply(when="silent", then=(FOREVER,))
 SHORT = Reply(then=(Say("return 1"),))
 
 
-def gap(prefix: str, **fields: Any) -> dict[str, Any]:
-    return {"prefix": prefix, "suffix": "\n", **fields}
+def gap(prefix: str, **options: Any) -> Gap:
+    return Gap(fill={"prefix": prefix, "suffix": "\n"}, **options)
 
 
 def asked(lanes: Lanes, lane: str, prefix: str = "x") -> AsyncGenerator[str, None]:
     """For as long as anybody listens."""
-    return lanes.fill(lane, gap(prefix), max_tokens=1_000_000)
+    return lanes.fill(lane, gap(prefix, max_tokens=1_000_000))
 
 
 async def whole(texts: AsyncGenerator[str, None]) -> str:
@@ -72,7 +73,7 @@ def use(url: str, work: Callable[[Lanes], Awaitable[T]], key: str | None = None)
 
 def refusal(url: str, key: str | None = None, **options: Any) -> ClientError:
     with pytest.raises(ClientError) as caught:
-        use(url, lambda lanes: whole(lanes.fill("a.py", gap("x"), **options)), key)
+        use(url, lambda lanes: whole(lanes.fill("a.py", gap("x", **options))), key)
     return caught.value
 
 
@@ -110,25 +111,27 @@ def test_what_is_typed_and_all_that_is_asked_arrives(gateway: RunningGateway) ->
 
     async def ask(lanes: Lanes) -> str:
         files = [{"path": "b.py", "text": "x"}]
-        typed = gap("def f", typed="(): ret", path="a.py", files=files)
-        return await whole(lanes.fill("a.py", typed, model="local-model", stop=[","]))
+        fill = {"prefix": "def f", "suffix": "\n", "typed": "(): ret", "path": "a.py"}
+        typed = Gap(fill=fill | {"files": files}, model="local-model", stop=(",",))
+        return await whole(lanes.fill("a.py", typed))
 
     assert use(gateway.url, ask) == "urn 1"
 
 
 def test_an_answer_that_is_cut_for_its_length_is_no_error(editor: RunningGateway) -> None:
-    said = use(editor.url, lambda lanes: whole(lanes.fill("a", gap("endless"), max_tokens=3)))
+    said = use(editor.url, lambda lanes: whole(lanes.fill("a", gap("endless", max_tokens=3))))
     assert said == "on and on"
 
 
 def test_what_is_warmed_is_read_by_the_engine_and_nothing_is_said(
     gateway: RunningGateway,
 ) -> None:
-    use(gateway.url, lambda lanes: lanes.warm("a.py", gap("def f():\n    ")))
+    warming = gap("def f():\n    ", generate=False)
+    use(gateway.url, lambda lanes: whole(lanes.fill("a.py", warming)))
     assert "response.completed" in gateway.witness.events
     assert "response.output_text.delta" not in gateway.witness.events
     with Socket(gateway.url) as socket:
-        usage = socket.turn(fill=gap("def f():\n    ", typed="x"))["response"]["usage"]
+        usage = socket.turn(fill={**warming.fill, "typed": "x"})["response"]["usage"]
     assert usage["input_tokens_details"]["cached_tokens"] > 0
 
 
@@ -153,7 +156,7 @@ def test_closing_stops_the_engine_and_no_other_lane(editor: RunningGateway) -> N
 def test_cancelling_whoever_waits_stops_the_engine(editor: RunningGateway) -> None:
     async def cancelled(lanes: Lanes) -> None:
         waiting = asyncio.create_task(whole(asked(lanes, "a.py", "silent")))
-        warming = asyncio.create_task(lanes.warm("b.py", gap("silent")))
+        warming = asyncio.create_task(whole(lanes.fill("b.py", gap("silent", generate=False))))
         await until(lambda: editor.engine.running() > 0)
         for task in (waiting, warming):
             task.cancel()
@@ -238,7 +241,7 @@ def test_a_busy_engine_says_so_too(gateway: RunningGateway) -> None:
 def test_a_refusal_harms_no_other_lane(editor: RunningGateway) -> None:
     async def both(lanes: Lanes) -> str:
         with pytest.raises(ClientError) as caught:
-            await whole(lanes.fill("a.py", gap("x"), model="none"))
+            await whole(lanes.fill("a.py", gap("x", model="none")))
         assert caught.value.code == "model_not_found"
         return await whole(asked(lanes, "a.py"))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any
+
+from msgspec.structs import replace
 
 from vivace.client.errors import ClientError
+from vivace.client.gap import Gap
 from vivace.completion.neighbours import Neighbour
 from vivace.desk.completing import Completing, Suggestion
 
@@ -22,14 +24,14 @@ class Server:
     says: str = "    return a + b\n\n\nprint"
     fails: str = ""
     between: float = 0.0
-    asked: list[Mapping[str, Any]] = field(default_factory=list)
+    asked: list[Gap] = field(default_factory=list)
     written: int = 0
     cancelled: int = 0
 
-    async def fill(
-        self, lane: str, fill: Mapping[str, Any], **options: Any
-    ) -> AsyncGenerator[str, None]:
-        self.asked.append(fill)
+    async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
+        self.asked.append(gap)
+        if not gap.generate:
+            return
         if self.fails:
             raise ClientError(self.fails, retry_after=30.0)
         try:
@@ -40,9 +42,6 @@ class Server:
         except (GeneratorExit, asyncio.CancelledError):
             self.cancelled += 1
             raise
-
-    async def warm(self, lane: str, fill: Mapping[str, Any], **options: Any) -> None:
-        self.asked.append({**fill, "generate": False})
 
 
 def at(document: str) -> tuple[str, int]:
@@ -65,7 +64,7 @@ def test_the_engine_is_stopped_as_soon_as_what_is_shown_is_there() -> None:
 def test_the_first_line_of_a_file_and_its_last_are_gaps_too() -> None:
     server = Server()
     asyncio.run(completing(server).at("", 0))
-    assert server.asked[0] == {"prefix": "", "suffix": "", "path": "a.py"}
+    assert server.asked[0].fill == {"prefix": "", "suffix": "", "path": "a.py"}
 
 
 def test_a_key_that_fits_is_answered_from_memory() -> None:
@@ -148,7 +147,7 @@ def test_another_file_with_a_key_is_left_out() -> None:
     secret = "KEY = 'AKIA" + "ABCDEFGHIJKLMNOP'\n"
     desk.beside([Neighbour("b.py", "b = 1\n"), Neighbour("c.py", secret)])
     assert asyncio.run(desk.at(*at(TEXT))) is not None
-    assert server.asked[0]["files"] == [{"path": "b.py", "text": "b = 1"}]
+    assert server.asked[0].fill["files"] == [{"path": "b.py", "text": "b = 1"}]
 
 
 def test_why_nothing_comes_is_told_in_the_status_and_gone_when_it_comes() -> None:
@@ -219,4 +218,4 @@ def test_warming_reads_the_same_prompt_that_is_asked() -> None:
     server = Server()
     asyncio.run(typed())
     warmed, asked = server.asked
-    assert {**asked, "generate": False} == warmed
+    assert replace(asked, generate=False) == warmed

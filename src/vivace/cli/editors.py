@@ -1,7 +1,7 @@
 """What each editor has to be told to start ``vivace lsp``.
 
-Pure, as ``clients`` is, but for the plugin that comes with us. Every recipe names the page of the
-editor's documentation that it was checked against, with the day.
+Pure, as ``clients`` is, but for the plugin that comes with us. Every recipe names what it was
+checked against, with the day: a page of the editor's documentation, or the editor itself.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ _TRY = "If nothing comes while you type: vivace doctor"
 
 # -- Neovim ---------------------------------------------------------------------------------------
 
-# "Lsp" and "Options: packpath, runtimepath" (neovim.io/doc/user), checked 2026-11-16, and run with
-# 0.10.4 and 0.12.4. What lies in the site folder is found without a line in the person's init.lua,
-# with plugin managers too.
-_NEOVIM = "Lsp and Options, neovim.io/doc/user, checked 2026-11-16"
+# What lies in the site folder is found without a line in the person's init.lua, and with plugin
+# managers too.
+_NEOVIM = ":help lsp and :help packpath; run with 0.10.4 and 0.12.4 on 2026-11-16"
 
 
 def _neovim(endpoint: Endpoint, person: Person) -> Recipe:
@@ -172,9 +171,7 @@ def _jetbrains(endpoint: Endpoint, person: Person) -> Recipe:
 
 # -- VS Code --------------------------------------------------------------------------------------
 
-# "Extension Marketplace: Install from a VSIX" (code.visualstudio.com/docs/configure/extensions),
-# checked 2026-11-16.
-_VSCODE = "Install from a VSIX, code.visualstudio.com/docs/configure/extensions, checked 2026-11-16"
+_VSCODE = "editors/vscode/README.md; run with Code 1.100.3 on 2026-11-16"
 
 
 def _vscode(endpoint: Endpoint, person: Person) -> Recipe:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from vivace.client.connection import Connection, open_connection
 from vivace.client.errors import ClientError
+from vivace.client.gap import Gap
 from vivace.client.lanes import Lanes
 
 __all__ = ["Cancel", "Speed", "fill_gap", "measure_cancel", "measure_speed"]
@@ -55,12 +56,11 @@ async def measure_speed(url: str, key: str | None, model: str) -> Speed:
 async def fill_gap(url: str, key: str | None, model: str) -> str:
     """What a model writes into a small gap; raises ClientError where the server knows of none."""
     lanes = Lanes(url, key)
-    gap = {"prefix": "def add(a, b):\n    return ", "suffix": "\n", "path": "add.py"}
+    fill = {"prefix": "def add(a, b):\n    return ", "suffix": "\n", "path": "add.py"}
+    gap = Gap(fill=fill, model=model, max_tokens=8)
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            return "".join(
-                [text async for text in lanes.fill("checkup", gap, model=model, max_tokens=8)]
-            )
+            return "".join([text async for text in lanes.fill("checkup", gap)])
     finally:
         await lanes.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
@@ -13,42 +13,11 @@ from msgspec import Struct
 from vivace.client.endpoint import Endpoint
 from vivace.client.errors import ClientError
 from vivace.client.events import Failure, decode_event
+from vivace.client.gap import Gap, those_given
 from vivace.client.lane_table import Unspoken
-from vivace.completion.gbnf import beginning_with
+from vivace.completion import beginnings
 
-__all__ = ["Completions", "FillForm", "Gap", "Infill", "Responses", "knows_fill", "post"]
-
-
-class Gap(Struct, frozen=True, kw_only=True):
-    """What is asked for, whoever is asked."""
-
-    fill: Mapping[str, Any]
-    model: str = ""
-    max_tokens: int = 64
-    stop: tuple[str, ...] = ()
-    background: bool = False
-    cache_key: str = ""
-    generate: bool = True
-    """False: the server reads the gap and writes nothing."""
-
-    def body(self) -> dict[str, Any]:
-        """Of ``response.create``."""
-        return {
-            "fill": self.fill,
-            "generate": self.generate,
-            "max_output_tokens": self.max_tokens,
-            "temperature": 0,  # what is most likely, and the same again when it is asked again
-            "store": False,
-            **_those_given(
-                model=self.model,
-                stop=self.stop,
-                service_tier="flex" if self.background else "",
-                prompt_cache_key=self.cache_key,
-            ),
-        }
-
-    def text(self, name: str) -> str:
-        return self.fill.get(name) or ""
+__all__ = ["Completions", "FillForm", "Infill", "Responses", "knows_fill", "post"]
 
 
 def knows_fill(refused: ClientError) -> bool:
@@ -140,10 +109,10 @@ class Infill:
             "input_extra": [{"filename": file["path"], "text": file["text"]} for file in files],
             "n_predict": gap.max_tokens if gap.generate else 0,
             "temperature": 0,
-            **_those_given(
+            **those_given(
                 model=gap.model,
                 stop=gap.stop,
-                grammar=beginning and beginning_with(beginning),
+                grammar=beginning and beginnings.grammar(beginning),
             ),
         }
 
@@ -178,7 +147,7 @@ class Completions:
             "prompt": gap.text("prefix") + gap.text("typed"),
             "max_tokens": gap.max_tokens,
             "temperature": 0,
-            **_those_given(model=gap.model, suffix=gap.text("suffix"), stop=gap.stop),
+            **those_given(model=gap.model, suffix=gap.text("suffix"), stop=gap.stop),
         }
 
     def read(self, data: bytes) -> tuple[str, bool]:
@@ -188,10 +157,6 @@ class Completions:
 
     def knows(self, refused: ClientError) -> bool:
         return refused.param == "model" or refused.status not in (404, 405)
-
-
-def _those_given(**fields: object) -> dict[str, object]:
-    return {name: each for name, each in fields.items() if each}
 
 
 _Answer = TypeVar("_Answer", _Infilled, _Completed)

@@ -7,10 +7,9 @@ over HTTP in the first of the forms that it understands, and in that one from th
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -20,12 +19,12 @@ from vivace.client.errors import ClientError
 from vivace.client.fill_forms import (
     Completions,
     FillForm,
-    Gap,
     Infill,
     Responses,
     knows_fill,
     post,
 )
+from vivace.client.gap import Gap
 from vivace.client.lane_socket import LaneSocket
 from vivace.client.lane_table import Unspoken
 
@@ -46,54 +45,12 @@ class Lanes:
         """To ask; the one that was understood last comes first."""
         self._closed = False
 
-    async def fill(
-        self,
-        lane: str,
-        fill: Mapping[str, Any],
-        *,
-        model: str = "",
-        max_tokens: int = 64,
-        stop: Sequence[str] = (),
-        background: bool = False,
-        cache_key: str = "",
-    ) -> AsyncGenerator[str, None]:
+    async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
         """What belongs into the gap, as it is written. Closing this stops the engine.
 
-        ``fill`` is the wire's (docs/completions.md). What is asked on one ``lane`` is answered one
-        after the other, lanes beside each other. Raises ClientError, with the seconds to wait
-        where the server says them.
+        What is asked on one ``lane`` is answered one after the other, lanes beside each other.
+        Raises ClientError, with the seconds to wait where the server says them.
         """
-        gap = Gap(
-            fill=dict(fill),
-            model=model,
-            max_tokens=max_tokens,
-            stop=tuple(stop),
-            background=background,
-            cache_key=cache_key,
-        )
-        async with aclosing(self._answer(lane, gap)) as texts:
-            async for text in texts:
-                yield text
-
-    async def warm(
-        self, lane: str, fill: Mapping[str, Any], *, model: str = "", cache_key: str = ""
-    ) -> None:
-        """Have the engine read the gap ahead of time, where the server can be told to."""
-        gap = Gap(fill=dict(fill), model=model, cache_key=cache_key, generate=False)
-        async with aclosing(self._answer(lane, gap)) as texts:
-            async for _ in texts:
-                pass
-
-    async def close(self) -> None:
-        """What is under way ends with an error."""
-        self._closed = True
-        await self._socket.close()
-        if self._endpoint is not None:
-            await self._endpoint.close()
-
-    # -- ways to ask ------------------------------------------------------------------------------
-
-    async def _answer(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
         _check_characters(gap)
         refused: ClientError | None = None
         for way in self._in_order():
@@ -110,6 +67,15 @@ class Lanes:
         raise ClientError(
             f"The server at {self._url} cannot be asked to fill a gap. {refused}", "cannot_fill"
         )
+
+    async def close(self) -> None:
+        """What is under way ends with an error."""
+        self._closed = True
+        await self._socket.close()
+        if self._endpoint is not None:
+            await self._endpoint.close()
+
+    # -- ways to ask ------------------------------------------------------------------------------
 
     def _in_order(self) -> Sequence[_Way]:
         if self._closed:

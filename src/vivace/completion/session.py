@@ -5,7 +5,7 @@ Decisions out, text and ``now`` in; nothing here waits or sends. A key is answer
     Show     from what is remembered
     Wait     for the running answer, which still fits
     Ask      anew; what runs is of no use any more
-    Nothing  with the reason
+    Nothing  where the model has nothing that fits
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Wait(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    why: str = ""
+    """The model has nothing that fits."""
 
 
 Decision = Ask | Show | Wait | Nothing
@@ -69,13 +69,14 @@ class _Running(Struct):
     window: Window
     told: str
     starts_with: str
+    line: str
+    """What stands before the answer on its first line."""
     one_line: bool
     text: str = ""
 
     @property
     def cut(self) -> Cut:
-        before = self.anchor.before + self.told
-        return cut(self.text, line_before(before, len(before)), one_line=self.one_line)
+        return cut(self.text, self.line, one_line=self.one_line)
 
     def may_fit(self, anchor: Anchor, typed: str) -> bool:
         """Whether what it writes may still go on from what is typed."""
@@ -107,9 +108,7 @@ class Session:
 
     def at(self, text: str, offset: int, now: float) -> Decision:
         """What to do about the cursor at this place of this text; ``now`` is when it came there."""
-        typed = self._typed(text, offset, now)
-        anchor = self._anchor
-        assert anchor is not None
+        anchor, typed = self._located(text, offset, now)
         shown = self._shown(anchor, typed)
         if shown is not None:
             return shown
@@ -152,23 +151,24 @@ class Session:
 
     def ahead_of(self, text: str, offset: int, now: float) -> Ask:
         """What the engine can read before anybody types here."""
-        self._typed(text, offset, now)
+        self._located(text, offset, now)
         return Ask(0, self._files, self._window, "", "")
 
     # -- deciding ---------------------------------------------------------------------------------
 
-    def _typed(self, text: str, offset: int, now: float) -> Typed:
+    def _located(self, text: str, offset: int, now: float) -> tuple[Anchor, Typed]:
+        """The gap that the cursor is in, which may be a new one, and what was typed in it."""
         idle = now - self._last > _IDLE
         self._last = now
         if self._anchor is not None and not idle:
             typed = typed_since(self._anchor, text, offset)
             if typed is not None and len(typed.text) <= _MOST_TYPED:
-                return typed
-        self._anchor = anchored(text, offset)
-        self._window = window(self._path, self._anchor, self._room)
+                return self._anchor, typed
+        self._anchor = anchor = anchored(text, offset)
+        self._window = window(self._path, anchor, self._room)
         self._files = pieces_of(self.neighbours, self._room // 2)
         self._tries.clear()
-        return Typed(text[len(self._anchor.before) : offset])
+        return anchor, Typed(text[len(anchor.before) : offset])
 
     def _shown(self, anchor: Anchor, typed: Typed) -> Show | None:
         rest = self._memory.fitting(anchor.before + typed.text, anchor.after)
@@ -178,14 +178,23 @@ class Session:
 
     def _ask(self, anchor: Anchor, typed: Typed) -> Decision:
         before = anchor.before + typed.text
-        held = len(held_back(line_before(before, len(before))))
-        told = typed.text[: max(0, len(typed.text) - held)]
+        line = line_before(before, len(before))
+        held = min(len(held_back(line)), len(typed.text))
+        told = typed.text[: len(typed.text) - held]
         tries = self._tries[told]
         if tries > _MOST_TRIES:
-            return Nothing("the model has nothing that fits")
+            return Nothing()
         self._tries[told] += 1
         self._number += 1
         starts_with = typed.text[len(told) :] if tries else ""
         one_line = bool(anchor.after.partition("\n")[0].strip())
-        self._running = _Running(self._number, anchor, self._window, told, starts_with, one_line)
+        self._running = _Running(
+            number=self._number,
+            anchor=anchor,
+            window=self._window,
+            told=told,
+            starts_with=starts_with,
+            line=line[: len(line) - held],
+            one_line=one_line,
+        )
         return Ask(self._number, self._files, self._window, told, starts_with)

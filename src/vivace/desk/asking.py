@@ -312,7 +312,7 @@ def _places(asked: EditPlan) -> Sequence[Region]:
 
 
 def _undecided(target: Target, asked: EditPlan, model: str) -> Made:
-    places = ", ".join(map(_place, _places(asked)))
+    places = ", ".join(each.title for each in _places(asked))
     why = (
         f"It is not clear which part of the file is meant; it could be {places}. Name it, or give "
         f"its lines, as in {target.path}:10-20."
@@ -320,11 +320,6 @@ def _undecided(target: Target, asked: EditPlan, model: str) -> Made:
     problem = Finding("unsure", why, why)
     outcome = Outcome(hunks=(), text=target.text, problems=(problem,), answer="")
     return Made(target, asked, outcome, model, None, 0.0, tokens=0)
-
-
-def _place(region: Region) -> str:
-    lines = f"lines {region.start + 1}-{region.end}"
-    return f"{region.name} ({lines})" if region.name else lines
 
 
 def _mendable(outcome: Outcome) -> bool:

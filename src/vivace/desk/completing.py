@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from vivace.client.errors import ClientError
+from vivace.client.gap import Gap, those_given
 from vivace.completion.neighbours import Neighbour
 from vivace.completion.pace import Pace
 from vivace.completion.session import Ask, Nothing, Session, Show, Wait
@@ -31,21 +32,7 @@ _BETWEEN_FAILURES = 1.0
 class Filling(Protocol):
     """Who fills gaps: one connection for all documents."""
 
-    def fill(
-        self,
-        lane: str,
-        fill: Mapping[str, Any],
-        *,
-        model: str = "",
-        max_tokens: int = 64,
-        stop: Sequence[str] = (),
-        background: bool = False,
-        cache_key: str = "",
-    ) -> AsyncGenerator[str, None]: ...
-
-    async def warm(
-        self, lane: str, fill: Mapping[str, Any], *, model: str = "", cache_key: str = ""
-    ) -> None: ...
+    def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]: ...
 
 
 @dataclass(frozen=True)
@@ -138,9 +125,8 @@ class Completing:
         ahead = self._session.ahead_of(plain, place, self.clock())
         if _secret(ahead) is None:
             with contextlib.suppress(ClientError):
-                await self.server.warm(
-                    self.lane, self._fill(ahead), model=self.model, cache_key=self.lane
-                )
+                async for _ in self.server.fill(self.lane, self._gap(ahead, generate=False)):
+                    pass
 
     async def close(self) -> None:
         self._newest += 1
@@ -177,14 +163,7 @@ class Completing:
             await self._rest()
             self.counts.requests += 1
             began = self.clock()
-            answer = self.server.fill(
-                self.lane,
-                self._fill(ask),
-                model=self.model,
-                max_tokens=_MOST_TOKENS,
-                cache_key=self.lane,
-            )
-            async with contextlib.aclosing(answer):
+            async with contextlib.aclosing(self.server.fill(self.lane, self._gap(ask))) as answer:
                 async for delta in answer:
                     if self._session.heard(ask.number, delta):
                         break
@@ -207,17 +186,19 @@ class Completing:
             await asyncio.sleep(rest)
             rest = self.pace.delay(wanted, self.clock())  # more keys may have come
 
-    def _fill(self, ask: Ask) -> dict[str, Any]:
-        fill: dict[str, Any] = {
-            "prefix": ask.window.prefix,
-            "suffix": ask.window.suffix,
-            "path": self.path,
-            "files": [{"path": each.path, "text": each.text} for each in ask.files],
-            "typed": ask.typed,
-            "starts_with": ask.starts_with,
-        }
-        gap = ("prefix", "suffix")  # which may be empty, and is a gap all the same
-        return {name: given for name, given in fill.items() if given or name in gap}
+    def _gap(self, ask: Ask, *, generate: bool = True) -> Gap:
+        around = {"prefix": ask.window.prefix, "suffix": ask.window.suffix}
+        files = [{"path": each.path, "text": each.text} for each in ask.files]
+        more = those_given(
+            path=self.path, files=files, typed=ask.typed, starts_with=ask.starts_with
+        )
+        return Gap(
+            fill=around | more,
+            model=self.model,
+            max_tokens=_MOST_TOKENS,
+            cache_key=self.lane,
+            generate=generate,
+        )
 
 
 def _secret(ask: Ask) -> str | None:

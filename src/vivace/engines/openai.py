@@ -16,9 +16,8 @@ import httpx2
 import msgspec
 
 from vivace.addresses import is_loopback
-from vivace.completion import fim
+from vivace.completion import beginnings, fim
 from vivace.conversation.deltas import Delta
-from vivace.engines import beginnings
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure

@@ -212,10 +212,11 @@ class VllmEngine:
         a_token = 2 * model.get_num_layers(parallel) * model.get_num_kv_heads(parallel)
         a_token *= model.get_head_size() * model.dtype.itemsize
         processes, free = parallel.world_size, free_memory()
-        widened = 2 if model.dtype.itemsize == 4 else 1  # files hold 16 bits
+        stored = getattr(model.hf_text_config, "dtype", None) or model.dtype
+        weights = weights_in(self._model) * model.dtype.itemsize // stored.itemsize
         room = kv_cache_bytes(
             free // processes,
-            widened * weights_in(self._model) // processes,
+            weights // processes,
             a_token * model.max_model_len,
             config.scheduler_config.max_num_seqs,
         )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vivace.completion import beginnings
 from vivace.conversation.deltas import Delta, TextDelta
-from vivace.engines import beginnings
 from vivace.engines.base import Chat, Fill, Work
 from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
 from vivace.engines.hub_template import HubTemplate

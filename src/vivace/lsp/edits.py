@@ -85,10 +85,13 @@ class Edits:
             raise WorkspaceError("Only a file that is open in the editor is edited. Open it first.")
         if not asked.instruction.strip():
             raise WorkspaceError("What is to be changed? The edit has no instruction.")
-        if self._pending.get(asked.uri) is not None:
-            raise WorkspaceError("An edit of this file is under way. Redirect it, or stop it.")
+        self._refuse_second(asked.uri)
         file, typed = await asyncio.to_thread(self._readable, asked.uri, text)
         return _Task(document, file, Target(typed, _selection(asked.range)), asked.instruction)
+
+    def _refuse_second(self, uri: str) -> None:
+        if self._pending.get(uri) is not None:
+            raise WorkspaceError("An edit of this file is under way. Redirect it, or stop it.")
 
     def _readable(self, uri: str, text: str) -> tuple[File, FileText]:
         """Refuses what no model may see, before anything is sent."""
@@ -109,6 +112,7 @@ class Edits:
             self._tokens[progress.token] = uri
         ended = EditEnded(status="stopped")
         try:
+            self._refuse_second(uri)  # another may have come while this one was looked into
             result = await self._pending.run(uri, person, self._run(task, person))
             ended = _ended(result, person)
         finally:

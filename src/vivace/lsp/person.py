@@ -131,7 +131,7 @@ class AtEditor(Unattended):
         return True
 
     async def chooses(self, places: Sequence[Region]) -> Sequence[Region]:
-        titles = {_title(each): each for each in places}
+        titles = {each.title: each for each in places}
         question = "It is not clear which part of the file is meant."
         chosen = await self._editor.ask(question, list(titles))
         self.declined = chosen not in titles
@@ -145,8 +145,3 @@ class AtEditor(Unattended):
             return edits
         self.declined = True
         return [Accepted(edit.target, ()) for edit in edits]
-
-
-def _title(region: Region) -> str:
-    lines = f"lines {region.start + 1}-{region.end}"
-    return f"{region.name} ({lines})" if region.name else lines

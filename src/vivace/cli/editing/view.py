@@ -150,8 +150,7 @@ class LiveView:
 
 
 def describe_region(region: Region) -> str:
-    lines = f"lines {region.start + 1}-{region.end}"
-    return f"{region.kind} {region.name}, {lines}" if region.name else lines
+    return f"{region.kind} {region.name}, {region.lines}" if region.name else region.lines
 
 
 def _about(region: Region) -> str:

@@ -52,6 +52,16 @@ class Region(Struct, frozen=True):
     def span(self) -> tuple[int, int]:
         return self.start, self.end
 
+    @property
+    def lines(self) -> str:
+        """As people count them."""
+        return f"lines {self.start + 1}-{self.end}"
+
+    @property
+    def title(self) -> str:
+        """What to call it where a person chooses."""
+        return f"{self.name} ({self.lines})" if self.name else self.lines
+
     def contains(self, other: Region) -> bool:
         return self.start <= other.start and other.end <= self.end
 

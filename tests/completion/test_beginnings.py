@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vivace.engines.beginnings import grammar, pattern
+from vivace.completion.beginnings import grammar, pattern
 
 CODE = 'if a["b\\n"] == {1, 2} and c(d)[0]^2 | e.f*g+h? -$i:\n\treturn "\\x41" # ä 😀'
 
