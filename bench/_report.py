@@ -13,9 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from bench._hiccups import Hiccups, Span
 from vivace.cpus import usable_cpus
+
+T = TypeVar("T")
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
@@ -151,6 +154,18 @@ class Report:
         print(f"  {'met   ' if met else 'MISSED'} {what}: {measured}", flush=True)
         if not met:
             self.missed.append(what)
+
+    def fair(self, samples: Sequence[T], spans: Sequence[Span], hiccups: Hiccups) -> list[T]:
+        """The samples that a limit in milliseconds is judged by: the machine ran all the while.
+        With less than half of them the limit cannot be judged, and that is a goal missed."""
+        kept = hiccups.outside(samples, spans)
+        aside = f"{len(samples) - len(kept)} of {len(samples)}"
+        self.say("set aside: the machine stood still", aside)
+        if 2 * len(kept) < len(samples):
+            self.goal("a machine that runs half of the time", met=False, measured=f"{aside} aside")
+            self.end()
+            sys.exit(int(self.check))
+        return kept
 
     def ratio_goal(
         self, what: str, ours: Sequence[float], theirs: Sequence[float], most: float

@@ -140,7 +140,7 @@ def measure_sockets(report: Report, options: Any, trees: dict[str, Path]) -> Non
         for name, source in trees.items():
             server = served_script(" word", times=5000, rate=1000, source=source)
             port, process = servers[name] = stack.enter_context(server)
-            asyncio.run(sockets.gaps_of_a_stream(port))
+            asyncio.run(sockets.deltas_of_a_stream(port))
             before = psutil.Process(process.pid).memory_info().rss
             stack.enter_context(sockets.idle_clients(port, options.connections))
             held = psutil.Process(process.pid).memory_info().rss - before
@@ -149,7 +149,7 @@ def measure_sockets(report: Report, options: Any, trees: dict[str, Path]) -> Non
         for name in in_turns(options.pairs):
             port, process = servers[name]
             before_cpu = cpu(process.pid)
-            gaps = asyncio.run(sockets.gaps_of_a_stream(port))
+            gaps = sockets.lengths(asyncio.run(sockets.deltas_of_a_stream(port)))
             costs[name].append((cpu(process.pid) - before_cpu) / len(gaps))
             late[name].append(percentile(gaps, 0.99))
     compare(report, "p99 gap of a stream among them", late, "ms", 1000)

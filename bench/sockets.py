@@ -23,6 +23,7 @@ import psutil
 from websockets.asyncio.client import connect
 
 from bench._bare_websocket import bare_server
+from bench._hiccups import Span, watched
 from bench._report import Report, percentile
 from bench._server import cpu, raise_file_limit, served_script
 from bench.events import CREATE
@@ -71,8 +72,8 @@ def idle_clients(port: int, count: int) -> Iterator[None]:
         clients.join()
 
 
-async def gaps_of_a_stream(port: int) -> list[float]:
-    """Seconds between the deltas of one stream, as its client sees them."""
+async def deltas_of_a_stream(port: int) -> list[Span]:
+    """Between one delta and the next of one stream, as its client sees them."""
     async with connect(
         f"ws://127.0.0.1:{port}/v1/responses", compression=None, max_size=None
     ) as socket:
@@ -83,7 +84,11 @@ async def gaps_of_a_stream(port: int) -> list[float]:
                 times.append(time.perf_counter())
             elif "response.completed" in str(message)[:60]:
                 break
-        return [later - earlier for earlier, later in itertools.pairwise(times)]
+        return list(itertools.pairwise(times))
+
+
+def lengths(spans: list[Span]) -> list[float]:
+    return [until - since for since, until in spans]
 
 
 @dataclass
@@ -97,8 +102,8 @@ class Measured:
 
 def measure(report: Report, name: str, port: int, pid: int, count: int) -> Measured:
     server = psutil.Process(pid)
-    alone = asyncio.run(gaps_of_a_stream(port))
-    report.spread(f"{name}: gap between tokens, alone", alone, "ms", 1000)
+    alone = asyncio.run(deltas_of_a_stream(port))
+    report.spread(f"{name}: gap between tokens, alone", lengths(alone), "ms", 1000)
     before = server.memory_info().rss
     started = time.perf_counter()
     with idle_clients(port, count):
@@ -107,13 +112,16 @@ def measure(report: Report, name: str, port: int, pid: int, count: int) -> Measu
         memory = (server.memory_info().rss - before) / count
         report.say(f"{name}: memory per connection", memory / 1024, "KiB")
         used, begun = cpu(pid), time.perf_counter()
-        gaps = asyncio.run(gaps_of_a_stream(port))
+        with watched() as hiccups:
+            spans = asyncio.run(deltas_of_a_stream(port))
         used, lasted = cpu(pid) - used, time.perf_counter() - begun
         report.say(f"{name}: CPU during the stream", used / lasted * 100, "% of a core")
+        gaps = lengths(spans)
         report.spread(f"{name}: gap between tokens, among them", gaps, "ms", 1000)
         report.say(f"{name}: longest gap", max(gaps) * 1000, "ms")
         report.say(f"{name}: tokens per second", len(gaps) / sum(gaps))
-    return Measured(memory, percentile(gaps, 0.99), used / len(gaps))
+        fair = report.fair(gaps, spans, hiccups)
+    return Measured(memory, percentile(fair, 0.99), used / len(gaps))
 
 
 def main() -> None:
