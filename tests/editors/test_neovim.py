@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pynvim
 import pytest
 from click.testing import CliRunner
 
@@ -41,8 +42,8 @@ class Neovim:
     """One that runs, and can be typed into."""
 
     def __init__(self, program: Path, folder: Path, text: str) -> None:
-        self._program = program
         self._socket = folder / "socket"
+        self._nvim: Any = None
         self.file = folder / "code.py"
         self.file.write_text(text)
         init = folder / "init.lua"
@@ -63,6 +64,7 @@ class Neovim:
         )
         try:
             eventually(self._socket.exists)
+            self._nvim = pynvim.attach("socket", path=str(self._socket))
             eventually(lambda: self.lua("#vim.lsp.get_clients({ bufnr = 0 })") == 1)
             eventually(lambda: self.lua("vim.lsp.get_clients()[1].initialized") is True)
         except BaseException:
@@ -70,17 +72,10 @@ class Neovim:
             raise
 
     def keys(self, keys: str) -> None:
-        self._remote("--remote-send", keys)
+        self._nvim.input(keys)
 
     def lua(self, expression: str) -> Any:
-        wrapped = json.dumps(f"vim.json.encode({{ {expression} }})")
-        (value,) = json.loads(self._remote("--remote-expr", f"luaeval({wrapped})"))
-        return value
-
-    def _remote(self, *words: str) -> str:
-        command = [str(self._program), "--server", str(self._socket), *words]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-        return ran.stdout
+        return self._nvim.exec_lua(f"return {expression}")
 
     @property
     def text(self) -> str:
@@ -99,6 +94,8 @@ class Neovim:
         return "\n".join(lines)
 
     def close(self) -> None:
+        if self._nvim is not None:
+            self._nvim.close()
         self._process.terminate()
         self._process.wait(10)
 
