@@ -22,7 +22,7 @@ from tests.support.editing import (
     answers,
     code,
 )
-from tests.support.plain_endpoint import PlainEndpoint
+from tests.support.plain_endpoint import ResponsesEndpoint
 from tests.support.server import RunningGateway, configuration
 from vivace.engines.scripted import Reply, Say, Stall
 
@@ -457,7 +457,7 @@ def test_a_file_name_that_gives_orders_is_only_a_name(project: Project) -> None:
 
 def test_any_responses_endpoint_will_do(project: Project) -> None:
     """No WebSocket, no list of models, no prediction, no temperature."""
-    with PlainEndpoint(lambda body: [code(TYPED)]) as endpoint:
+    with ResponsesEndpoint(lambda body: [code(TYPED)]) as endpoint:
         ran = project.edit("shop.py", EVERYWHERE, "--yes", "-m", "other", "--url", endpoint.url)
     assert ran.returncode == 0, ran.stderr
     assert project.shop.read_text() == TYPED

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.plain_endpoint import PlainEndpoint
+from tests.support.plain_endpoint import ResponsesEndpoint
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.checkup import fill_gap, measure_cancel, measure_speed
 from vivace.client.errors import ClientError
@@ -37,7 +37,10 @@ def test_a_gap_is_filled() -> None:
 
 
 def test_a_server_that_knows_of_no_gaps_says_so() -> None:
-    with PlainEndpoint(lambda _: []) as endpoint, pytest.raises(ClientError, match="fill a gap"):
+    with (
+        ResponsesEndpoint(lambda _: []) as endpoint,
+        pytest.raises(ClientError, match="fill a gap"),
+    ):
         asyncio.run(fill_gap(endpoint.url, None, "any"))
 
 
@@ -59,7 +62,7 @@ def test_an_engine_that_goes_on_is_found_out() -> None:
             time.sleep(max(0.0, busy_until - time.monotonic()))
         return ["some", "words"]
 
-    with PlainEndpoint(answer) as endpoint:
+    with ResponsesEndpoint(answer) as endpoint:
         cancel = asyncio.run(measure_cancel(endpoint.url, None, "any"))
     assert cancel.usual < 0.5
     assert cancel.after_cancel > 1.0

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from tests.support.fill_endpoint import FillEndpoint, Refusal, Routes, sse
+from tests.support.plain_endpoint import PlainEndpoint, Refusal, Routes, sse
 from tests.support.server import RunningGateway
 from tests.support.waiting import eventually
 from vivace.client.dialling import NoWebSocket
@@ -84,7 +84,7 @@ def test_llama_cpp_is_asked_in_its_own_form_and_from_then_on_in_no_other() -> No
     async def twice(lanes: Lanes) -> list[str]:
         return [await whole(lanes, stop=["\n"], model="m", max_tokens=9) for _ in range(2)]
 
-    with FillEndpoint(LLAMA) as endpoint:
+    with PlainEndpoint(LLAMA) as endpoint:
         assert use(endpoint.url, twice) == ["urn 1", "urn 1"]
         assert endpoint.paths == ["/v1/responses", "/infill", "/infill"]
         assert endpoint.asked[1][1] == {
@@ -106,7 +106,7 @@ def test_llama_cpp_is_made_to_begin_as_it_is_told() -> None:
         async for _ in lanes.fill("a.py", begun):
             pass
 
-    with FillEndpoint(LLAMA) as endpoint:
+    with PlainEndpoint(LLAMA) as endpoint:
         use(endpoint.url, asked)
         assert endpoint.asked[-1][1]["grammar"] == grammar(' "x')
 
@@ -115,7 +115,7 @@ def test_any_other_server_is_asked_for_a_completion_with_a_suffix() -> None:
     async def twice(lanes: Lanes) -> list[str]:
         return [await whole(lanes, background=True, cache_key="k") for _ in range(2)]
 
-    with FillEndpoint({"/v1/completions": completed}) as endpoint:
+    with PlainEndpoint({"/v1/completions": completed}) as endpoint:
         assert use(endpoint.url, twice) == ["urn 1", "urn 1"]
         assert endpoint.paths == ["/v1/responses", "/infill", *["/v1/completions"] * 2]
         assert endpoint.asked[-1][1] == {
@@ -133,7 +133,7 @@ def test_an_answer_that_is_left_early_has_shown_the_form_too() -> None:
             async with aclosing(lanes.fill("a.py", GAP)) as texts:
                 assert await anext(texts) == "urn"
 
-    with FillEndpoint(LLAMA) as endpoint:
+    with PlainEndpoint(LLAMA) as endpoint:
         use(endpoint.url, left)
         assert endpoint.paths == ["/v1/responses", "/infill", "/infill"]
 
@@ -147,7 +147,7 @@ def test_a_server_that_ignores_what_it_does_not_know_is_not_taken_at_its_word() 
             {"type": "response.completed", "response": response},
         )
 
-    with FillEndpoint({"/v1/responses": chats, "/v1/completions": completed}) as endpoint:
+    with PlainEndpoint({"/v1/responses": chats, "/v1/completions": completed}) as endpoint:
         assert use(endpoint.url, whole) == "urn 1"
 
 
@@ -157,7 +157,7 @@ def test_another_server_at_the_same_address_is_understood_again() -> None:
         endpoint.routes = {"/v1/completions": completed}
         return [first, await whole(lanes)]
 
-    with FillEndpoint(LLAMA) as endpoint:
+    with PlainEndpoint(LLAMA) as endpoint:
         assert use(endpoint.url, both) == ["urn 1", "urn 1"]
 
 
@@ -198,19 +198,19 @@ def test_closing_closes_the_request(path: str) -> None:
             assert await anext(texts) == "on "
         eventually(endpoint.left.is_set)
 
-    with FillEndpoint({path: endless}) as endpoint:
+    with PlainEndpoint({path: endless}) as endpoint:
         use(endpoint.url, left)
 
 
 def test_llama_cpp_is_warmed_by_asking_for_no_token() -> None:
-    with FillEndpoint(LLAMA) as endpoint:
+    with PlainEndpoint(LLAMA) as endpoint:
         use(endpoint.url, lambda lanes: whole(lanes, generate=False))
         path, body = endpoint.asked[-1]
         assert (path, body["n_predict"]) == ("/infill", 0)
 
 
 def test_a_server_that_would_have_to_write_is_not_warmed() -> None:
-    with FillEndpoint({"/v1/completions": completed}) as endpoint:
+    with PlainEndpoint({"/v1/completions": completed}) as endpoint:
         use(endpoint.url, lambda lanes: whole(lanes, generate=False))
         assert "/v1/completions" not in endpoint.paths
 
@@ -219,7 +219,7 @@ def test_a_server_that_would_have_to_write_is_not_warmed() -> None:
 
 
 def refused(routes: Routes) -> ClientError:
-    with FillEndpoint(routes) as endpoint, pytest.raises(ClientError) as caught:
+    with PlainEndpoint(routes) as endpoint, pytest.raises(ClientError) as caught:
         use(endpoint.url, whole)
     return caught.value
 
@@ -273,5 +273,5 @@ def test_a_server_that_goes_away_is_no_other_kind_of_server() -> None:
             await whole(lanes)
         assert caught.value.code == "no_server"
 
-    endpoint = FillEndpoint(LLAMA).__enter__()
+    endpoint = PlainEndpoint(LLAMA).__enter__()
     use(endpoint.url, gone)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.plain_endpoint import PlainEndpoint
+from tests.support.plain_endpoint import ResponsesEndpoint
 from tests.support.server import RunningGateway
 from tests.support.waiting import eventually
 from vivace.client.connection import ClientError, Connection, open_connection
@@ -36,7 +36,7 @@ def test_an_endpoint_without_a_websocket_is_spoken_to_over_http() -> None:
         async with open_connection(url) as connection:
             return await text_of(connection, input="Hello there"), connection.figures.tokens
 
-    with PlainEndpoint(words) as endpoint:
+    with ResponsesEndpoint(words) as endpoint:
         assert asyncio.run(asked(endpoint.url)) == ("You said: Hello there ", 4)
 
 
@@ -48,7 +48,7 @@ def test_fields_that_it_does_not_know_are_left_out_and_not_sent_again() -> None:
             for _ in range(2):
                 assert await text_of(connection, input="Hello", **extra)
 
-    with PlainEndpoint(words) as endpoint:
+    with ResponsesEndpoint(words) as endpoint:
         asyncio.run(twice(endpoint.url))
         assert sorted(endpoint.refused) == ["prediction", "temperature"]
         assert len(endpoint.bodies) == 2
@@ -59,7 +59,7 @@ def test_a_refusal_for_another_reason_is_one() -> None:
         async with open_connection(url) as connection:
             await text_of(connection, input="Hello", wisdom=1, prediction={"content": "x"})
 
-    with PlainEndpoint(words) as endpoint, pytest.raises(ClientError, match="wisdom"):
+    with ResponsesEndpoint(words) as endpoint, pytest.raises(ClientError, match="wisdom"):
         asyncio.run(asked(endpoint.url))
 
 
@@ -71,7 +71,7 @@ def test_an_answer_can_be_gone_on_from_without_the_endpoint_remembering_it() -> 
             before = connection.response.id
             await text_of(connection, input="Two", previous_response_id=before)
 
-    with PlainEndpoint(words) as endpoint:
+    with ResponsesEndpoint(words) as endpoint:
         asyncio.run(two(endpoint.url))
         second = endpoint.bodies[1]
     assert "previous_response_id" not in second
@@ -83,7 +83,7 @@ def test_an_answer_can_be_gone_on_from_without_the_endpoint_remembering_it() -> 
 
 
 def test_a_steer_breaks_the_answer_off_and_asks_again() -> None:
-    async def steered(endpoint: PlainEndpoint) -> tuple[str, int]:
+    async def steered(endpoint: ResponsesEndpoint) -> tuple[str, int]:
         endpoint.go_on.clear()
         async with open_connection(endpoint.url) as connection:
             said: list[str] = []
@@ -94,7 +94,7 @@ def test_a_steer_breaks_the_answer_off_and_asks_again() -> None:
                     endpoint.go_on.set()
             return "".join(said), connection.redirects
 
-    with PlainEndpoint(words) as endpoint:
+    with ResponsesEndpoint(words) as endpoint:
         said, redirects = asyncio.run(steered(endpoint))
         assert said.endswith("You said: Five ")
         assert "four" not in said
@@ -113,12 +113,12 @@ def test_a_steer_that_comes_too_late_is_the_next_thing_said() -> None:
                     await connection.steer("Two")
             return said
 
-    with PlainEndpoint(words) as endpoint:
+    with ResponsesEndpoint(words) as endpoint:
         assert asyncio.run(late(endpoint.url)) == "You said: One You said: Two "
 
 
 def test_an_interrupt_ends_the_turn_and_the_next_one_is_unharmed() -> None:
-    async def interrupted(endpoint: PlainEndpoint) -> str:
+    async def interrupted(endpoint: ResponsesEndpoint) -> str:
         endpoint.go_on.clear()
         async with open_connection(endpoint.url) as connection:
             async for _ in connection.turn(input="One two three"):
@@ -126,7 +126,7 @@ def test_an_interrupt_ends_the_turn_and_the_next_one_is_unharmed() -> None:
             endpoint.go_on.set()
             return await text_of(connection, input="Two")
 
-    with PlainEndpoint(words) as endpoint:
+    with ResponsesEndpoint(words) as endpoint:
         assert asyncio.run(interrupted(endpoint)) == "You said: Two "
 
 
@@ -135,7 +135,7 @@ def test_an_address_without_the_api_is_said() -> None:
         async with open_connection(url) as connection:
             await text_of(connection, input="Hello")
 
-    with PlainEndpoint(words) as endpoint, pytest.raises(ClientError, match="no Responses API"):
+    with ResponsesEndpoint(words) as endpoint, pytest.raises(ClientError, match="no Responses API"):
         asyncio.run(asked(endpoint.url.replace("/v1", "/v2")))
 
 

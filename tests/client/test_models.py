@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from tests.support.http import key, keys
-from tests.support.plain_endpoint import PlainEndpoint
+from tests.support.plain_endpoint import ResponsesEndpoint
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.models import served_models
 
@@ -25,7 +25,7 @@ def test_a_key_is_shown_where_one_is_wanted() -> None:
 
 
 def test_a_server_that_does_not_tell_has_none() -> None:
-    with PlainEndpoint(lambda _: []) as endpoint:
+    with ResponsesEndpoint(lambda _: []) as endpoint:
         assert asyncio.run(served_models(endpoint.url)) == []
 
 

@@ -16,7 +16,7 @@ from tests.support.editing import BOTH, BROKEN, EVERYWHERE, LOADED, SHOP, TYPED,
 from tests.support.server import RunningGateway
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Work as EngineWork
-from vivace.engines.scripted import Reply, Say, Stall
+from vivace.engines.scripted import Fail, Reply, Say, Stall
 
 Work = Callable[[Editor], Awaitable[None]]
 LOAD = SHOP[SHOP.index("def load") :]
@@ -222,6 +222,83 @@ def test_an_edit_can_be_stopped(
         assert editor.client.messages == []
         await editor.until(lambda: not gateway.engine.running())
         assert await editor.edit(buffer, INSTRUCTION) == DONE
+
+    play(gateway, shop, work)
+
+
+def test_of_two_edits_of_one_file_one_is_made_and_the_other_told_why(
+    gateway: RunningGateway, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway.engine.play([answers(NEW_LOAD, when="close"), answers(BOTH)])
+    heard = asked_of(gateway, monkeypatch)
+
+    async def work(editor: Editor) -> None:
+        buffer = editor.open(shop, SHOP)
+        both = (editor.edit(buffer, INSTRUCTION), editor.edit(buffer, INSTRUCTION))
+        done, refused = sorted(await asyncio.gather(*both), key=lambda each: each["status"])
+        assert done == DONE
+        assert refused["status"] == "failed"
+        assert "under way" in refused["message"]
+        assert (buffer.text, len(heard)) == (LOADED, 1)
+        [*during, last] = editor.shown
+        assert last["done"]
+        assert not any(each["done"] for each in during)  # what one shows, the other leaves
+        assert await editor.edit(buffer, EVERYWHERE) == DONE
+        assert buffer.text == BOTH
+
+    play(gateway, shop, work)
+
+
+@pytest.mark.parametrize("ended", ["failed", "stopped"])
+def test_after_an_edit_that_came_to_nothing_the_next_one_is_made(
+    gateway: RunningGateway, shop: Path, ended: str
+) -> None:
+    broken = Reply(when="whole file", then=(Fail("Unwell."),))
+    slow = slowly(BOTH, when="whole file")
+    gateway.engine.play([broken if ended == "failed" else slow, answers(NEW_LOAD)])
+
+    async def work(editor: Editor) -> None:
+        buffer = editor.open(shop, SHOP)
+        first = asyncio.create_task(editor.edit(buffer, EVERYWHERE))
+        await asyncio.sleep(0)  # it is sent, and the other right behind it
+        assert "under way" in (await editor.edit(buffer, INSTRUCTION))["message"]
+        if ended == "stopped":
+            await stop(editor, buffer)
+        assert (await first)["status"] == ended
+        assert await editor.edit(buffer, INSTRUCTION) == DONE
+        assert buffer.text == LOADED
+
+    play(gateway, shop, work)
+
+
+def test_an_edit_that_is_stopped_before_anything_was_sent_sends_nothing(
+    gateway: RunningGateway, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = asked_of(gateway, monkeypatch)
+
+    async def work(editor: Editor) -> None:
+        buffer = editor.open(shop, SHOP)
+        edit = asyncio.create_task(editor.edit(buffer, INSTRUCTION))
+        await asyncio.sleep(0)  # it is sent, and this right behind it
+        await stop(editor, buffer)
+        assert await edit == STOPPED
+        assert (buffer.text, heard) == (SHOP, [])
+
+    play(gateway, shop, work)
+
+
+def test_an_edit_ends_when_its_document_is_closed(gateway: RunningGateway, shop: Path) -> None:
+    gateway.engine.play([slowly(BOTH)])
+    shop.write_text(SHOP)
+
+    async def work(editor: Editor) -> None:
+        buffer = editor.open(shop, SHOP)
+        edit = asyncio.create_task(editor.edit(buffer, EVERYWHERE))
+        await editor.until(lambda: any(each["hunks"] for each in editor.shown))
+        buffer.close()
+        assert await edit == STOPPED
+        assert editor.applied == []
+        await editor.until(lambda: not gateway.engine.running())
 
     play(gateway, shop, work)
 

@@ -55,7 +55,7 @@ class Edits:
         """It is over when this returns, and the person knows what became of it. ``text`` is the
         document's as it was when they asked."""
         try:
-            ended = await self._made(await self._understood(asked, document, text))
+            ended = await self._alone(asked, document, text)
         except VivaceError as error:
             ended = EditEnded(status="failed", message=str(error))
             if isinstance(error, ClientError) and error.code == "no_server":
@@ -80,18 +80,21 @@ class Edits:
 
     # -- what is asked ----------------------------------------------------------------------------
 
+    async def _alone(self, asked: EditAsked, document: Document | None, text: str) -> EditEnded:
+        """It is under way from here on: a second one is refused, and it can be stopped."""
+        uri = asked.uri
+        if uri in self._pending:
+            raise WorkspaceError("An edit of this file is under way. Redirect it, or stop it.")
+        ended = await self._pending.run(uri, self._made(asked, document, text))
+        return ended or EditEnded(status="stopped")
+
     async def _understood(self, asked: EditAsked, document: Document | None, text: str) -> _Task:
         if document is None:
             raise WorkspaceError("Only a file that is open in the editor is edited. Open it first.")
         if not asked.instruction.strip():
             raise WorkspaceError("What is to be changed? The edit has no instruction.")
-        self._refuse_second(asked.uri)
         file, typed = await asyncio.to_thread(self._readable, asked.uri, text)
         return _Task(document, file, Target(typed, _selection(asked.range)), asked.instruction)
-
-    def _refuse_second(self, uri: str) -> None:
-        if self._pending.get(uri) is not None:
-            raise WorkspaceError("An edit of this file is under way. Redirect it, or stop it.")
 
     def _readable(self, uri: str, text: str) -> tuple[File, FileText]:
         """Refuses what no model may see, before anything is sent."""
@@ -103,18 +106,18 @@ class Edits:
 
     # -- how it is made ---------------------------------------------------------------------------
 
-    async def _made(self, task: _Task) -> EditEnded:
+    async def _made(self, asked: EditAsked, document: Document | None, text: str) -> EditEnded:
+        task = await self._understood(asked, document, text)
         editor, uri = self._session.editor, task.document.uri
         title = task.instruction.strip().partition("\n")[0][:_TITLE]
         progress = await editor.begin_progress(f"Vivace: {title}")
         person = AtEditor(editor, task.document, task.target, progress)
+        self._pending.taken_up(uri, person)
         if progress is not None:
             self._tokens[progress.token] = uri
         ended = EditEnded(status="stopped")
         try:
-            self._refuse_second(uri)  # another may have come while this one was looked into
-            result = await self._pending.run(uri, person, self._run(task, person))
-            ended = _ended(result, person)
+            ended = _ended(await self._run(task, person), person)
         finally:
             editor.show_edit(EditProgress(uri=uri, version=task.document.version, done=True))
             self._end(progress, ended)
@@ -143,8 +146,8 @@ def _selection(place: Range | None) -> Selection | None:
     return first, max(first + 1, last + (place.end.character > 0))
 
 
-def _ended(result: Result | None, person: AtEditor) -> EditEnded:
-    if result is None or result.status == "stopped" or person.declined:
+def _ended(result: Result, person: AtEditor) -> EditEnded:
+    if result.status == "stopped" or person.declined:
         return EditEnded(status="stopped")
     if result.applied:
         return EditEnded(status="applied")

@@ -53,8 +53,17 @@ class ExecuteCommand:
         self._session.editor.show_status(Status(state="paused" if paused else "ready"))
 
     def cancel_progress(self, params: WorkDoneProgressCancelParams) -> None:
-        if self._loading is not None and self._loading.done():
-            self._loading.result().stop_shown(str(params.token))
+        if (edits := self._loaded()) is not None:
+            edits.stop_shown(str(params.token))
+
+    def closed(self, uri: str) -> None:
+        """Whoever closes a document wants no edit of it: what is under way is left."""
+        if (edits := self._loaded()) is not None:
+            edits.stop(uri)
+
+    def _loaded(self) -> Edits | None:
+        loading = self._loading
+        return loading.result() if loading is not None and loading.done() else None
 
     async def _with_edits(self) -> Edits:
         """Brought in when they are needed: whoever only types does not wait for them to load."""

@@ -71,7 +71,8 @@ class Server:
         self._completers = Completers(session, address)
         completion = InlineCompletion(session, completer or self._completers.make)
         self._completion = completion
-        documents = Synchronization(session, completion)
+        commands = ExecuteCommand(session, address, state)
+        documents = Synchronization(session, completion, commands)
         self._answer(INITIALIZE, self._initialize)
         self._answer(INITIALIZED, self._initialized)
         self._answer(SHUTDOWN, self._shutdown)
@@ -84,7 +85,6 @@ class Server:
         actions = CodeActions(session)
         offered = CodeActionOptions(code_action_kinds=list(KINDS))
         self._answer(TEXT_DOCUMENT_CODE_ACTION, actions.answer, offered)
-        commands = ExecuteCommand(session, address, state)
         self._answer(WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.cancel_progress)
         self._obey(EDIT, commands.edit)
         self._obey(REDIRECT, commands.redirect)

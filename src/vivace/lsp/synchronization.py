@@ -8,6 +8,7 @@ from lsprotocol.types import (
     DidOpenTextDocumentParams,
 )
 
+from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import Status
 from vivace.lsp.files import name_for
 from vivace.lsp.inline_completion import InlineCompletion
@@ -18,9 +19,12 @@ __all__ = ["Synchronization"]
 
 
 class Synchronization:
-    def __init__(self, session: Session, completion: InlineCompletion) -> None:
+    def __init__(
+        self, session: Session, completion: InlineCompletion, commands: ExecuteCommand
+    ) -> None:
         self._session = session
         self._completion = completion
+        self._commands = commands
 
     async def did_open(self, params: DidOpenTextDocumentParams) -> None:
         """Whether it may be read is found out before anybody types."""
@@ -42,4 +46,5 @@ class Synchronization:
         self._session.documents.close(uri)
         self._session.files.closed(uri)
         self._session.editor.forget_status(uri)
+        self._commands.closed(uri)
         await self._completion.close(uri)
