@@ -13,6 +13,7 @@ from typing import Any
 from lsprotocol.types import (
     TEXT_DOCUMENT_INLINE_COMPLETION,
     ApplyWorkspaceEditParams,
+    Command,
     InlineCompletionItem,
     InlineCompletionOptions,
     InlineCompletionParams,
@@ -39,8 +40,9 @@ def complete(params: InlineCompletionParams) -> list[InlineCompletionItem] | Non
     if not typed or not FUNCTION.startswith(typed):
         return None
     closed = len(line) - column if line[column:] == ")" else 0
-    start = Position(row, column - len(typed))
-    return [InlineCompletionItem(FUNCTION, range=Range(start, Position(row, column + closed)))]
+    place = Range(Position(row, column - len(typed)), Position(row, column + closed))
+    tell = Command(title="Accepted", command="vivace.accepted", arguments=[{"number": 7}])
+    return [InlineCompletionItem(FUNCTION, range=place, command=tell)]
 
 
 @server.command("vivace.edit")
@@ -76,6 +78,12 @@ def stop(asked: dict[str, Any]) -> None:
 def pause(asked: dict[str, Any]) -> None:
     state = "paused" if asked["paused"] else "ready"
     server.protocol.notify("vivace/status", {"state": state, "why": "You paused it."})
+
+
+@server.command("vivace.accepted")
+def accepted(told: dict[str, Any]) -> None:
+    why = f"Number {told['number']} was accepted."
+    server.protocol.notify("vivace/status", {"state": "ready", "why": why})
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tests.editors.author import Author
 from tests.support.server import RunningGateway
 from tests.support.vscode import VivaceProgram, VSCode, extension
 from tests.support.waiting import eventually
+from vivace.desk.usage import UsageFile
 from vivace.engines.scripted import Reply, Say, ScriptedEngine, Stall
 
 pytestmark = pytest.mark.timeout(300)
@@ -67,6 +68,23 @@ def test_ghost_text_appears_and_tab_takes_it(desk: Desk) -> None:
     desk.code.press("Tab")
 
     desk.code.saves("taken.py", "import math\n\n\n" + ADD.rstrip("\n"))
+
+
+def test_what_is_taken_is_counted_as_accepted(desk: Desk) -> None:
+    def accepted() -> int:
+        desk.code.command("Vivace: Restart the Language Server")  # it writes its counts then
+        desk.code.wait_for_status("runs")
+        return sum(each.accepted for each in UsageFile(desk.program.state).days().values())
+
+    before = accepted()
+    desk.author.writes(ADD)
+    desk.code.open("counted.py", "import math\n\n\n")
+    desk.code.type("def a")
+    desk.code.wait_for_ghost("dd(first, second):\n    return first + second")
+    desk.code.press("Tab")
+    desk.code.saves("counted.py", "import math\n\n\n" + ADD.rstrip("\n"))
+
+    eventually(lambda: accepted() == before + 1, 60)
 
 
 def test_typing_through_ghost_text_never_lets_it_flicker(desk: Desk) -> None:

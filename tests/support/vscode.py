@@ -64,10 +64,15 @@ class VivaceProgram:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "vivace"
+        self.state = folder / "state/vivace"
+        """Where it keeps things."""
         self._calls = folder / "calls"
         self._calls.touch()
         lsp = shlex.join([sys.executable, "-m", "vivace.cli", "lsp"])
-        environment = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))}"
+        environment = (
+            f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} "
+            f"XDG_STATE_HOME={shlex.quote(str(self.state.parent))}"
+        )
         self.path.write_text(
             f'#!/bin/sh\necho "$1 $VIVACE_URL $VIVACE_KEY" >>{shlex.quote(str(self._calls))}\n'
             f'if [ "$1" = lsp ]; then {environment} exec {lsp}; fi\n'

@@ -8,7 +8,7 @@ local COMPLETION = "textDocument/inlineCompletion"
 local ghosts = api.nvim_create_namespace("vivace.ghosts")
 local hunks = api.nvim_create_namespace("vivace.hunks")
 local settings = {}
-local suggestions = {} -- by buffer: { row, start, text, behind }, all columns in bytes
+local suggestions = {} -- by buffer: { row, start, text, behind, command }, all columns in bytes
 local newest = {} -- by buffer: the number of the newest request
 
 local function built_in()
@@ -57,6 +57,7 @@ local function remember(client, buf, line, result)
     row = range.start.line,
     start = byte_column(line, range.start.character, encoding),
     text = item.insertText,
+    command = item.command,
     behind = #line - byte_column(line, range["end"].character, encoding),
   }
 end
@@ -78,8 +79,18 @@ local function rest_of(buf)
   return known.text:sub(#typed + 1), known.row, column, finish
 end
 
+-- Tells the server that its suggestion was taken.
+local function tell_accepted(buf, command)
+  local client = client_of(buf)
+  if client and command then
+    local params = { command = command.command, arguments = command.arguments }
+    request(client, "workspace/executeCommand", params, function() end, buf)
+  end
+end
+
 local function insert(buf)
   local rest, row, column, finish = rest_of(buf)
+  local command = rest and suggestions[buf].command
   suggestions[buf] = nil
   if not rest then
     return false
@@ -89,6 +100,7 @@ local function insert(buf)
   api.nvim_buf_set_text(buf, row, column, row, finish, lines)
   local last = #lines[#lines]
   api.nvim_win_set_cursor(0, { row + #lines, #lines == 1 and column + last or last })
+  tell_accepted(buf, command)
   return true
 end
 

@@ -16,6 +16,8 @@ export const EDIT = "vivace.edit";
 export const REDIRECT = "vivace.redirect";
 export const STOP = "vivace.stop";
 export const PAUSE = "vivace.pause";
+/** The editor itself runs it, when a suggestion is taken. */
+export const ACCEPTED = "vivace.accepted";
 
 /** A range that is empty means the definition around it; none means the file. */
 export interface EditAsked {
@@ -35,6 +37,10 @@ export interface Stopped {
 
 export interface Paused {
   paused: boolean;
+}
+
+export interface Accepted {
+  number: number;
 }
 
 // -- notifications from the server

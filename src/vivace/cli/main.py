@@ -24,6 +24,7 @@ _COMMANDS = {
     "keys": "keys",
     "lsp": "lsp",
     "serve": "serve",
+    "stats": "stats",
     "top": "top",
     "undo": "undo",
     "up": "up",

@@ -18,6 +18,7 @@ from vivace.client.gap import Gap, those_given
 from vivace.completion.neighbours import Neighbour
 from vivace.completion.pace import Pace
 from vivace.completion.session import Ask, Nothing, Session, Show, Wait
+from vivace.desk.counts import Counts
 from vivace.workspace.ignore import secret_content
 
 __all__ = ["Completing", "Filling", "Suggestion"]
@@ -42,16 +43,6 @@ class Suggestion:
     text: str
     start: int
     end: int
-
-
-@dataclass
-class Counts:
-    """What happened, in numbers alone."""
-
-    keys: int = 0
-    requests: int = 0
-    offered: int = 0
-    remembered: int = 0
 
 
 @dataclass
@@ -94,8 +85,7 @@ class Completing:
             decision = self._session.at(plain, place, key)
             match decision:
                 case Show():
-                    self.counts.offered += 1
-                    self.counts.remembered += first
+                    self.counts.answered(self.clock() - key, remembered=first)
                     ends = "\r\n" if len(plain) < len(text) else "\n"
                     shown = decision.text.replace("\n", ends)
                     return Suggestion(shown, offset, offset + decision.covers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from vivace.completion.pace import Pace
 from vivace.desk.completing import Completing
+from vivace.desk.usage import Usage
 from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
 from vivace.lsp.session import Session
@@ -20,9 +21,10 @@ __all__ = ["Completers"]
 
 
 class Completers:
-    def __init__(self, session: Session, address: Address) -> None:
+    def __init__(self, session: Session, address: Address, usage: Usage) -> None:
         self._session = session
         self._address = address
+        self._usage = usage
         self._lanes: Lanes | None = None
 
     async def load(self) -> None:
@@ -38,8 +40,14 @@ class Completers:
         lane = hashlib.sha256(name).hexdigest()[:16]
         path = files.path_for(document)
         settings = self._session.settings
-        pace = Pace(settings.completion.timing)
-        return Completing(self._connection(), lane, path, settings.model, pace=pace)
+        return Completing(
+            self._connection(),
+            lane,
+            path,
+            settings.model,
+            counts=self._usage.counts,
+            pace=Pace(settings.completion.timing),
+        )
 
     async def close(self) -> None:
         if self._lanes is not None:

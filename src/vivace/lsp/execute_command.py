@@ -14,7 +14,16 @@ from msgspec import Struct
 from pygls.exceptions import JsonRpcInvalidParams
 
 from vivace.lsp.address import Address
-from vivace.lsp.extensions import EditAsked, Paused, Redirected, Status, Stopped, as_json
+from vivace.lsp.extensions import (
+    Accepted,
+    EditAsked,
+    Paused,
+    Redirected,
+    Status,
+    Stopped,
+    as_json,
+)
+from vivace.lsp.offers import Offers
 from vivace.lsp.session import Session
 
 if TYPE_CHECKING:
@@ -26,8 +35,9 @@ T = TypeVar("T", bound=Struct)
 
 
 class ExecuteCommand:
-    def __init__(self, session: Session, address: Address, state: Path) -> None:
+    def __init__(self, session: Session, offers: Offers, address: Address, state: Path) -> None:
         self._session = session
+        self._offers = offers
         self._address = address
         self._state = state
         self._loading: asyncio.Task[Edits] | None = None
@@ -51,6 +61,9 @@ class ExecuteCommand:
         self._session.paused = _read(given, Paused).paused
         paused = self._session.paused
         self._session.editor.show_status(Status(state="paused" if paused else "ready"))
+
+    async def accepted(self, given: Sequence[Any]) -> None:
+        self._offers.accepted(_read(given, Accepted).number)
 
     def cancel_progress(self, params: WorkDoneProgressCancelParams) -> None:
         if (edits := self._loaded()) is not None:

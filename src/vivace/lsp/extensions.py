@@ -14,12 +14,14 @@ from lsprotocol.types import Range
 from msgspec import Struct
 
 __all__ = [
+    "ACCEPTED",
     "EDIT",
     "EDIT_PROGRESS",
     "PAUSE",
     "REDIRECT",
     "STATUS",
     "STOP",
+    "Accepted",
     "EditAsked",
     "EditEnded",
     "EditProgress",
@@ -50,6 +52,7 @@ EDIT = "vivace.edit"
 REDIRECT = "vivace.redirect"
 STOP = "vivace.stop"
 PAUSE = "vivace.pause"
+ACCEPTED = "vivace.accepted"
 
 
 class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -86,6 +89,12 @@ class Paused(Struct, frozen=True, kw_only=True, rename="camel"):
     """``vivace.pause``: completions rest, or come again."""
 
     paused: bool
+
+
+class Accepted(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.accepted``: the command of each suggestion, which editors run when it is taken."""
+
+    number: int
 
 
 # -- notifications to the client ------------------------------------------------------------------

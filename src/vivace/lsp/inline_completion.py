@@ -21,6 +21,7 @@ from vivace.completion.neighbours import Neighbour
 from vivace.desk.completing import Suggestion
 from vivace.lsp.documents import Document
 from vivace.lsp.extensions import Status
+from vivace.lsp.offers import Offers
 from vivace.lsp.session import Session
 
 __all__ = ["Completer", "InlineCompletion", "MakeCompleter", "item_for"]
@@ -53,8 +54,9 @@ MakeCompleter = Callable[[Document], Completer]
 
 
 class InlineCompletion:
-    def __init__(self, session: Session, make: MakeCompleter) -> None:
+    def __init__(self, session: Session, offers: Offers, make: MakeCompleter) -> None:
         self._session = session
+        self._offers = offers
         self._make = make
         self._completers: dict[str, Completer] = {}
         self._beside: dict[str, list[tuple[str, int]]] = {}
@@ -73,28 +75,31 @@ class InlineCompletion:
         if document.text is not text:
             return None
         item = await self._suggested(document, cursor, params.context.selected_completion_info)
-        if item is None or document.text is not text:
-            return None  # what was typed since has asked for itself
-        return [item]
+        return [item] if item is not None else None
 
     async def _suggested(
         self, document: Document, cursor: int, selected: SelectedCompletionInfo | None
     ) -> InlineCompletionItem | None:
         completer = self._completer(document)
         self._show_neighbours(completer, document)
-        if selected is None:
-            found = await completer.at(document.text, cursor)
-            item = item_for(document, cursor, found) if found is not None else None
-        else:
-            text, (start, end) = document.text, document.span(selected.range)
-            taken = text[:start] + selected.text + text[end:]
-            behind = start + len(selected.text)
-            found = await completer.at(taken, behind)
-            item = _extending(document, selected, found, behind) if found is not None else None
+        text = shown = document.text
+        if selected is not None:
+            start, end = document.span(selected.range)
+            shown = text[:start] + selected.text + text[end:]
+            cursor = start + len(selected.text)
+        found = await completer.at(shown, cursor)
         state: Literal["ready", "unreachable"] = "ready" if completer.reachable else "unreachable"
         self._session.editor.show_status(
             Status(uri=document.uri, state=state, why=completer.status)
         )
+        if found is None or document.text is not text:
+            return None  # what was typed since has asked for itself
+        if selected is None:
+            item = item_for(document, cursor, found)
+        else:
+            item = _extending(document, selected, found, cursor)
+        if item is not None:
+            item.command = self._offers.offer(document, shown, found)
         return item
 
     def _show_neighbours(self, completer: Completer, document: Document) -> None:

@@ -33,6 +33,7 @@ from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 
 from vivace import __version__
+from vivace.desk.usage import Usage, UsageFile
 from vivace.errors import ConfigError
 from vivace.logs import on_loop_error
 from vivace.lsp.address import Address
@@ -41,9 +42,10 @@ from vivace.lsp.code_actions import KINDS, CodeActions
 from vivace.lsp.completers import Completers
 from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
-from vivace.lsp.extensions import EDIT, PAUSE, REDIRECT, STOP
+from vivace.lsp.extensions import ACCEPTED, EDIT, PAUSE, REDIRECT, STOP
 from vivace.lsp.files import Files
 from vivace.lsp.inline_completion import InlineCompletion, MakeCompleter
+from vivace.lsp.offers import Offers
 from vivace.lsp.protocol import Protocol
 from vivace.lsp.session import Session
 from vivace.lsp.settings import read_settings
@@ -68,10 +70,12 @@ class Server:
         self.pygls = _Pygls("vivace", __version__, protocol_cls=Protocol)
         editor = Editor(self.pygls)
         self.session = session = Session(editor, Files(state / "untitled"))
-        self._completers = Completers(session, address)
-        completion = InlineCompletion(session, completer or self._completers.make)
+        self._usage = Usage(UsageFile(state))
+        offers = Offers(session.documents, self._usage)
+        self._completers = Completers(session, address, self._usage)
+        completion = InlineCompletion(session, offers, completer or self._completers.make)
         self._completion = completion
-        commands = ExecuteCommand(session, address, state)
+        commands = ExecuteCommand(session, offers, address, state)
         documents = Synchronization(session, completion, commands)
         self._answer(INITIALIZE, self._initialize)
         self._answer(INITIALIZED, self._initialized)
@@ -90,6 +94,7 @@ class Server:
         self._obey(REDIRECT, commands.redirect)
         self._obey(STOP, commands.stop)
         self._obey(PAUSE, commands.pause)
+        self._obey(ACCEPTED, commands.accepted)
 
     def _answer(self, method: str, by: Callable[[Any], Any], options: Any = None) -> None:
         self.pygls.feature(method, options)(partial(by))  # it marks what it is given
@@ -134,6 +139,7 @@ class Server:
     async def _shutdown(self, _: None) -> None:
         await self._completion.close_all()
         await self._completers.close()
+        await self._usage.close()
 
 
 class _InTurn:
