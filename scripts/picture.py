@@ -1,9 +1,10 @@
-"""Records real runs as SVG: nothing in the pictures is typed in by hand.
+"""Records real runs as pictures: nothing in the pictures is typed in by hand.
 
 first-run   vivace up, then vivace ask
 redirect    an answer that is redirected in mid-sentence; moves as it did
 edit        vivace edit, accepted, and vivace undo
 demo        vivace demo; moves as it did until the edit is there, then faster
+editor      a completion and an edit in a real VS Code; PNG
 """
 
 from __future__ import annotations
@@ -284,14 +285,59 @@ def demo_film(heard: list[tuple[float, str]], caption: str) -> str:
     return film([*shown, Scene(shown[-1].when + 3, last)], DEMO_COLUMNS, caption)
 
 
+# -- the editor -----------------------------------------------------------------------------------
+
+OPENED = EDITED + "\n\n# What is in stock, by name.\n"
+TYPED = "def in_stock(stock: dict[str, int]) -> list[str]:\n    "
+
+
+def editor() -> None:
+    """Ghost text for a function that is begun, then an edit of a method by instruction."""
+    sys.path.insert(0, str(ROOT))
+    from tests.support.vscode import VivaceProgram, VSCode, extension
+
+    with tempfile.TemporaryDirectory() as name, server():
+        folder = Path(name)
+        program = VivaceProgram(folder / "bin")
+        machine = {"vivace.command": str(program.path), "vivace.address": URL}
+        with VSCode(folder, extension(folder), machine) as code:
+            code.do("resize", 980, 560)
+            code.trust()
+            code.open("settings.py", OPENED)
+            code.wait_for_status("runs")
+            code.type(TYPED, per_second=8)
+            code.wait_for_ghost("return")
+            code.do("screenshot", str(PICTURES / "editor-completion.png"))
+            code.press(
+                "Tab",
+                "Control+Home",
+                *["ArrowDown"] * EDITED[: EDITED.index("def get")].count("\n"),
+            )
+            code.press("Shift+ArrowDown", "Shift+ArrowDown", "Control+k", "Control+e")
+            code.do("waitForInput")
+            code.type(EDIT)
+            code.do("screenshot", str(PICTURES / "editor-instruction.png"))
+            code.press("Enter")
+            code.do("waitForHunk", "default")
+            code.do("screenshot", str(PICTURES / "editor-edit.png"))
+            code.do("waitForNoHunks")
+            code.do("screenshot", str(PICTURES / "editor-edited.png"))
+
+
 def main() -> None:
-    recordings = {"first-run": first_run, "redirect": redirect, "edit": edit, "demo": demo}
+    recordings = {
+        "first-run": first_run,
+        "redirect": redirect,
+        "edit": edit,
+        "demo": demo,
+        "editor": editor,
+    }
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[1:] or recordings:
         if name not in recordings:
             sys.exit(f"picture: no recording is called {name}; there are: {', '.join(recordings)}")
         recordings[name]()
-        print(f"docs/pictures/{name}.svg is new", flush=True)
+        print(f"docs/pictures: {name} is new", flush=True)
 
 
 if __name__ == "__main__":

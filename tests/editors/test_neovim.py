@@ -5,99 +5,22 @@ The language server is a stand-in; what the real one answers is tested with it.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pynvim
 import pytest
 from click.testing import CliRunner
 
 from tests.editors.language_server import FUNCTION
-from tests.support import waiting
 from tests.support.files import ROOT
+from tests.support.neovim import Neovim, eventually, installed
 from vivace.cli.connect import connect
 
-SERVER = ROOT / "tests/editors/language_server.py"
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Several programs of their own have to start first."""
-    waiting.eventually(holds, 60)  # two programs come up, on a machine that may be busy
-
-
-def installed(suite: str) -> Path | None:
-    script = ROOT / "scripts/install-neovim"
-    ran = subprocess.run([script, "--path", suite], capture_output=True, text=True, check=True)
-    folder = Path(ran.stdout.strip())
-    return folder / "nvim" if (folder / ".ready").exists() else None
-
-
-class Neovim:
-    """One that runs, and can be typed into."""
-
-    def __init__(self, program: Path, folder: Path, text: str) -> None:
-        self._socket = folder / "socket"
-        self._nvim: Any = None
-        self.file = folder / "code.py"
-        self.file.write_text(text)
-        init = folder / "init.lua"
-        init.write_text(
-            f"vim.opt.runtimepath:prepend({json.dumps(str(ROOT / 'editors/neovim'))})\n"
-            "vim.cmd('filetype on')\n"
-            "vim.o.swapfile = false\n"
-            "vim.o.autoindent = false\n"
-            f"require('vivace').setup({{ cmd = {{ {json.dumps(sys.executable)}, "
-            f"{json.dumps(str(SERVER))} }} }})\n"
-        )
-        self._process = subprocess.Popen(
-            [program, "--headless", "--listen", self._socket, "-u", init, self.file],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            eventually(self._socket.exists)
-            self._nvim = pynvim.attach("socket", path=str(self._socket))
-            eventually(lambda: self.lua("#vim.lsp.get_clients({ bufnr = 0 })") == 1)
-            eventually(lambda: self.lua("vim.lsp.get_clients()[1].initialized") is True)
-        except BaseException:
-            self.close()
-            raise
-
-    def keys(self, keys: str) -> None:
-        self._nvim.input(keys)
-
-    def lua(self, expression: str) -> Any:
-        return self._nvim.exec_lua(f"return {expression}")
-
-    @property
-    def text(self) -> str:
-        lines: list[str] = self.lua("vim.api.nvim_buf_get_lines(0, 0, -1, false)")
-        return "\n".join(lines)
-
-    @property
-    def ghost(self) -> str:
-        """All that is drawn and is not in the text."""
-        marks = self.lua("vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, { details = true })")
-        lines = [
-            "".join(piece[0] for piece in line)
-            for *_, mark in marks
-            for line in [*filter(None, [mark.get("virt_text")]), *mark.get("virt_lines", [])]
-        ]
-        return "\n".join(lines)
-
-    def close(self) -> None:
-        if self._nvim is not None:
-            self._nvim.close()
-        self._process.terminate()
-        self._process.wait(10)
+STAND_IN = (sys.executable, str(ROOT / "tests/editors/language_server.py"))
 
 
 @pytest.fixture(params=["forky", "trixie"], ids=["0.12", "0.10"])
@@ -110,7 +33,7 @@ def program(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def neovim(program: Path, tmp_path: Path) -> Iterator[Neovim]:
-    running = Neovim(program, tmp_path, "\n\nx = 1\n")
+    running = Neovim(program, tmp_path, "\n\nx = 1\n", STAND_IN)
     yield running
     running.close()
 
@@ -199,7 +122,7 @@ def test_the_status_says_why_nothing_comes(neovim: Neovim) -> None:
 
 
 def test_a_tab_of_the_persons_own_stays_theirs(program: Path, tmp_path: Path) -> None:
-    neovim = Neovim(program, tmp_path, "\n")
+    neovim = Neovim(program, tmp_path, "\n", STAND_IN)
     try:
         neovim.keys(":imap <lt>Tab> mine<CR>:edit! other.py<CR>")
         eventually(lambda: neovim.lua("#vim.lsp.get_clients({ bufnr = 0 })") == 1)
