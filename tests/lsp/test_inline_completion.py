@@ -112,6 +112,18 @@ def test_an_older_question_is_answered_with_nothing(tmp_path: Path) -> None:
     play(tmp_path, [Line("slow", "1", after=10), Line("fast", "2")], work)
 
 
+def test_of_two_questions_at_once_the_newer_one_is_answered(tmp_path: Path) -> None:
+    """Though both wait until it is known whether the file may be read."""
+
+    async def work(editor: Editor) -> None:
+        for number in range(30):
+            buffer = editor.open(tmp_path / f"{number}.py", "return ")
+            _, newer = await asyncio.gather(buffer.complete(), buffer.complete())
+            assert newer is not None
+
+    play(tmp_path, [Line("return ", "1", after=0.02)], work)
+
+
 def test_what_was_typed_over_is_not_shown(tmp_path: Path) -> None:
     """An editor may ask again only later."""
 

@@ -61,6 +61,8 @@ class InlineCompletion:
         self._completers: dict[str, Completer] = {}
         self._beside: dict[str, list[tuple[str, int]]] = {}
         """Which texts each of them has been shown."""
+        self._newest: dict[str, InlineCompletionParams] = {}
+        """The question that each document was asked last."""
 
     async def answer(self, params: InlineCompletionParams) -> list[InlineCompletionItem] | None:
         document = self._session.documents.get(params.text_document.uri)
@@ -68,12 +70,13 @@ class InlineCompletion:
         wanted = self._session.settings.completion.enabled and not self._session.paused
         if document is None or not (wanted or invoked):
             return None
+        self._newest[document.uri] = params
         text, cursor = document.text, document.offset(params.position)
         if (why := await self._session.files.why_not(document)) is not None:
             self._session.editor.show_status(Status(uri=document.uri, why=why))
             return None
-        if document.text is not text:
-            return None
+        if document.text is not text or self._newest.get(document.uri) is not params:
+            return None  # two that wait for the same may go on in any order
         item = await self._suggested(document, cursor, params.context.selected_completion_info)
         return [item] if item is not None else None
 
@@ -125,6 +128,7 @@ class InlineCompletion:
 
     async def close(self, uri: str) -> None:
         self._beside.pop(uri, None)
+        self._newest.pop(uri, None)
         if (completer := self._completers.pop(uri, None)) is not None:
             await completer.close()
 
