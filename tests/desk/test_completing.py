@@ -7,6 +7,7 @@ import itertools
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
+import pytest
 from msgspec.structs import replace
 
 from vivace.client.errors import ClientError
@@ -139,6 +140,17 @@ def test_a_key_in_the_text_is_sent_nowhere() -> None:
     asyncio.run(desk.warm(*at(secret + TEXT)))
     assert not server.asked
     assert "an AWS key" in desk.status
+
+
+@pytest.mark.parametrize("cut", [4, 12, 20])
+def test_a_secret_that_the_cursor_stands_in_is_not_sent(cut: int) -> None:
+    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
+    server = Server("other\n")
+    desk = completing(server)
+    for _ in range(3):  # the later ones tell what an answer must begin with
+        document = f"x = 1\nKEY = {secret[:cut]}|{secret[cut:]}"
+        assert asyncio.run(desk.at(*at(document))) is None
+    assert server.asked == []
 
 
 def test_another_file_with_a_key_is_left_out() -> None:

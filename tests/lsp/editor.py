@@ -17,6 +17,7 @@ from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
 from tests.lsp import scripted as scripted_server
+from tests.lsp import verbose as verbose_server
 from tests.lsp.scripted import Line
 from vivace.lsp.documents import Document
 from vivace.lsp.extensions import EDIT_PROGRESS, STATUS
@@ -160,6 +161,22 @@ class Editor:
         found: dict[str, Any] = _plain(await self.command("vivace.edit", asked))
         return found
 
+    async def offered(
+        self, buffer: Buffer, message: str, at: str = "", only: list[Any] | None = None
+    ) -> list[Any]:
+        """What can be done where another server has this to say."""
+        start = buffer.text.index(at)
+        place = buffer.document.range(start, start + 4)
+        complaint = lsp.Diagnostic(range=place, message=message, source="another server")
+        found = await self.client.text_document_code_action_async(
+            lsp.CodeActionParams(
+                text_document=lsp.TextDocumentIdentifier(uri=buffer.uri),
+                range=place,
+                context=lsp.CodeActionContext(diagnostics=[complaint], only=only),
+            )
+        )
+        return list(found or ())
+
     async def command(self, name: str, argument: dict[str, Any]) -> Any:
         return await self.client.workspace_execute_command_async(
             lsp.ExecuteCommandParams(command=name, arguments=[argument])
@@ -229,11 +246,17 @@ async def running(
 
 @asynccontextmanager
 async def vivace(
-    folder: Path, url: str, **how: Any
+    folder: Path, url: str, *, verbose: bool = False, **how: Any
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
-    """The real program, with a server at this address."""
-    environment = {**os.environ, "VIVACE_URL": url, "XDG_STATE_HOME": str(folder / ".state")}
-    command = [sys.executable, "-m", "vivace.cli", "lsp"]
+    """The real program, with a server at this address; ``verbose`` has it log all that it can."""
+    environment = {
+        **os.environ,
+        "VIVACE_URL": url,
+        "XDG_STATE_HOME": str(folder / ".state"),
+        **({"PYTHONASYNCIODEBUG": "1", "PYTHONPATH": os.pathsep.join(sys.path)} if verbose else {}),
+    }
+    program = [verbose_server.__file__] if verbose else ["-m", "vivace.cli", "lsp"]
+    command = [sys.executable, *program]
     async with running(command, environment, folder, **how) as found:
         yield found
 

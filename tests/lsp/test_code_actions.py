@@ -9,25 +9,11 @@ from typing import Any
 import pytest
 from lsprotocol import types as lsp
 
-from tests.lsp.editor import KNOWN, Buffer, Editor, vivace
+from tests.lsp.editor import KNOWN, vivace
 from tests.support.editing import LOADED, SHOP, answers
 from tests.support.server import RunningGateway
 
 MESSAGE = "The file is never closed"
-
-
-async def offered(editor: Editor, buffer: Buffer, only: list[Any] | None = None) -> list[Any]:
-    start = buffer.text.index("file = open") if "file = open" in buffer.text else 0
-    place = buffer.document.range(start, start + 4)
-    complaint = lsp.Diagnostic(range=place, message=MESSAGE, source="another server")
-    found = await editor.client.text_document_code_action_async(
-        lsp.CodeActionParams(
-            text_document=lsp.TextDocumentIdentifier(uri=buffer.uri),
-            range=place,
-            context=lsp.CodeActionContext(diagnostics=[complaint], only=only),
-        )
-    )
-    return list(found or ())
 
 
 def test_a_complaint_of_any_server_is_fixed_where_it_is(
@@ -39,7 +25,7 @@ def test_a_complaint_of_any_server_is_fixed_where_it_is(
         async with vivace(tmp_path, gateway.url) as (editor, _):
             buffer = editor.open(tmp_path / "shop.py", SHOP)
             await buffer.complete()  # it is known by then whether it may be read
-            fix, edit = await offered(editor, buffer)
+            fix, edit = await editor.offered(buffer, MESSAGE, "file = open")
             assert (fix.title, fix.kind) == (f"Fix: {MESSAGE}", lsp.CodeActionKind.QuickFix)
             assert [each.message for each in fix.diagnostics] == [MESSAGE]
             assert (edit.title, "instruction" in edit.command.arguments[0]) == ("Edit…", False)
@@ -66,9 +52,10 @@ def test_only_what_the_client_wants_and_can_is_offered(
         async with vivace(tmp_path, "http://127.0.0.1:9/v1", known=known) as (editor, _):
             buffer = editor.open(tmp_path / "shop.py", SHOP)
             await buffer.complete()
-            assert [each.title for each in await offered(editor, buffer, only)] == titles
+            found = await editor.offered(buffer, MESSAGE, only=only)
+            assert [each.title for each in found] == titles
             secret = editor.open(tmp_path / ".env", "KEY=1\n")
             await secret.complete()
-            assert await offered(editor, secret, only) == []
+            assert await editor.offered(secret, MESSAGE, only=only) == []
 
     asyncio.run(session())

@@ -123,14 +123,30 @@ def test_a_file_outside_of_all_folders_is_at_home_in_its_own(files: Files, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("path", "language", "name"),
+    ("uri", "language", "name"),
     [
-        ("/a/b.py", "python", "/a/b.py"),
-        ("/a/script", "python", "/a/script.py"),
-        ("/a/b.ipynb", "python", "/a/b.ipynb.py"),
-        ("Untitled-1", "typescriptreact", "Untitled-1.tsx"),
-        ("/a/b.txt", "plaintext", "/a/b.txt"),
+        ("file:///a/b%20c.py", "python", "/a/b c.py"),
+        ("file:///a/script", "python", "/a/script.py"),
+        ("vscode-notebook-cell:/a/b.ipynb#W0sZm", "python", "/a/b.ipynb.py"),
+        ("untitled:Untitled-1", "typescriptreact", "Untitled-1.tsx"),
+        ("file:///a/b.txt", "plaintext", "/a/b.txt"),
+        ("x://[y", "python", "x://[y.py"),
     ],
 )
-def test_the_language_is_known_by_the_name(path: str, language: str, name: str) -> None:
-    assert name_for(path, language) == name
+def test_the_language_is_known_by_the_name(uri: str, language: str, name: str) -> None:
+    assert name_for(uri, language) == name
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "x://[y", "file:", "file:///", "file:///a%00b.py", "untitled:", "file:///no/where"]
+)
+def test_an_address_that_is_none_of_a_file_is_told_apart(files: Files, uri: str) -> None:
+    assert why_not(files, opened(files, uri))
+    with pytest.raises(PathRefused):
+        files.find(uri)
+
+
+def test_what_is_no_text_is_not_read(files: Files, folder: Path) -> None:
+    document = opened(files, folder / "data", "\0\1")
+    assert "not text" in why_not(files, document)
+    assert not files.known_to_be_readable(document)

@@ -38,6 +38,8 @@ class PlainEndpoint:
         self.routes = routes
         self.asked: list[tuple[str, dict[str, Any]]] = []
         """Every POST, refused or not."""
+        self.heard: list[bytes] = []
+        """Every request to the last byte."""
         self.left = threading.Event()
         """Somebody went away in the middle of an answer."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -129,10 +131,13 @@ class _Handler(BaseHTTPRequestHandler):
         return found
 
     def do_GET(self) -> None:
+        self._hear(b"")
         self._refuse(Refusal(404))
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        sent = self.rfile.read(int(self.headers["content-length"]))
+        self._hear(sent)
+        body = json.loads(sent)
         self.endpoint.asked.append((self.path, body))
         route = self.endpoint.routes.get(self.path)
         answer = Refusal(404) if route is None else route(body)
@@ -140,6 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(answer)
         else:
             self._stream(answer)
+
+    def _hear(self, body: bytes) -> None:
+        self.endpoint.heard.append(f"{self.requestline}\n{self.headers}".encode() + body)
 
     def _refuse(self, refusal: Refusal) -> None:
         said = b"" if refusal.body is None else json.dumps(refusal.body).encode()

@@ -54,12 +54,28 @@ def reason(root: Path, name: str, content: bytes = b"a = 1\n") -> str | None:
         "terraform.tfstate.backup",
         "keys.json",
         ".htpasswd",
+        ".ENV",
+        ".env~",
+        ".env-prod",
+        ".env.local.bak",
+        "id_rsa.old",
+        ".npmrc.swp",
+        ".dev.vars",
+        ".bash_history",
+        ".config/gh/hosts.yml",
+        ".git/config",
+        ".git/COMMIT_EDITMSG",
     ],
 )
 def test_what_is_called_like_a_secret_is_not_read(root: Path, name: str) -> None:
     said = reason(root, name)
     assert said is not None
     assert name in said
+
+
+def test_a_folder_for_secrets_is_one_where_it_is_the_workspace_itself(root: Path) -> None:
+    (root / ".kube").mkdir()
+    assert reason(root / ".kube", "config") is not None
 
 
 @pytest.mark.parametrize(
@@ -76,6 +92,11 @@ def test_what_is_called_like_a_secret_is_not_read(root: Path, name: str) -> None
         "tokens.md",
         "pem.py",
         "key.h",
+        "main.py.orig",
+        ".env.example~",
+        "gh/hosts.py",
+        "browser_history",
+        ".gitignore",
     ],
 )
 def test_what_is_only_about_secrets_is_read(root: Path, name: str) -> None:

@@ -26,6 +26,8 @@ __all__ = ["Completing", "Filling", "Suggestion"]
 _ROOM = 6_000
 """Characters of a document in a prompt, about 1,500 tokens."""
 _MOST_TOKENS = 160
+_SEAM = 200
+"""Characters on both sides of the cursor that a secret may have."""
 _BETWEEN_FAILURES = 1.0
 """Seconds; where the server does not say how long it wants to be left alone."""
 
@@ -99,7 +101,7 @@ class Completing:
                     if self.clock() < self._quiet_until:
                         self._session.forget()
                         return None
-                    if (what := _secret(decision)) is not None:
+                    if (what := _secret(decision, plain, place)) is not None:
                         self._session.forget()
                         self.status = f"Nothing is asked here: the text seems to hold {what}."
                         return None
@@ -113,7 +115,7 @@ class Completing:
         """Let the engine read what stands around the cursor before anybody types."""
         plain, place = _without_carriage_returns(text, offset)
         ahead = self._session.ahead_of(plain, place, self.clock())
-        if _secret(ahead) is None:
+        if _secret(ahead, plain, place) is None:
             with contextlib.suppress(ClientError):
                 async for _ in self.server.fill(self.lane, self._gap(ahead, generate=False)):
                     pass
@@ -191,9 +193,10 @@ class Completing:
         )
 
 
-def _secret(ask: Ask) -> str | None:
-    """What kind of secret would be sent, if one would."""
-    return _secret_in(f"{ask.window.prefix}{ask.typed}\n{ask.window.suffix}")
+def _secret(ask: Ask, text: str, offset: int) -> str | None:
+    """What kind of secret would be sent, if one would: also one that the cursor stands in."""
+    around = text[max(0, offset - _SEAM) : offset + _SEAM]
+    return _secret_in(f"{ask.window.prefix}{ask.typed}\n{ask.window.suffix}\n{around}")
 
 
 def _secret_in(text: str) -> str | None:

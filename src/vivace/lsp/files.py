@@ -12,7 +12,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from vivace.lsp.documents import Change, Document
@@ -82,9 +82,8 @@ class Files:
             return known.why_not
         if document.uri in self._unsearched:
             text = document.text
-            what = await asyncio.to_thread(secret_content, text.encode("utf-8", "surrogatepass"))
-            if what is not None:
-                return f"{document.name} is not read: it seems to hold {what}."
+            if (why := await asyncio.to_thread(_wrong_with, text)) is not None:
+                return f"{document.name} is not read: {why}."
             if document.text is text:
                 self._unsearched.discard(document.uri)
         return None
@@ -102,14 +101,13 @@ class Files:
 
     def find(self, uri: str) -> File:
         """The file behind a document, or PathRefused."""
-        scheme = urlsplit(uri).scheme
+        scheme, path = _parts_of(uri)
         if scheme == _UNTITLED:
             self.untitled.mkdir(parents=True, exist_ok=True)
             workspace = Workspace(self.folders[0] if self.folders else self.untitled)
-            return File(workspace, workspace.resolve(PurePosixPath(path_of(uri)).name))
+            return File(workspace, workspace.resolve(path.name))
         if scheme not in _ON_DISK:
             raise PathRefused(f"What {scheme} shows is no file.")
-        path = path_of(uri)
         within = [each for each in self.folders if path.is_relative_to(each)]
         root = top_level(path) or max(within, key=lambda each: len(each.parts), default=path.parent)
         workspace = Workspace(root)
@@ -125,8 +123,31 @@ class Files:
         return _Known(file, why_not_read(file.path, b""), stamp)
 
 
-def name_for(path: str, language_id: str) -> str:
+def _wrong_with(text: str) -> str | None:
+    """Why a text is none for a model."""
+    if "\0" in text:
+        return "it is not text"
+    what = secret_content(text.encode("utf-8", "surrogatepass"))
+    return f"it seems to hold {what}" if what is not None else None
+
+
+def _parts_of(uri: str) -> tuple[str, Path]:
+    """The scheme and the path."""
+    try:
+        scheme, path = urlsplit(uri).scheme, path_of(uri)
+    except ValueError:
+        raise PathRefused("Its address is none of a file.") from None
+    if "\0" in str(path):
+        raise PathRefused("No file has a NUL in its name.")
+    return scheme, path
+
+
+def name_for(uri: str, language_id: str) -> str:
     """A name by which the language is known, where the file's own does not tell it."""
+    try:
+        path = str(_parts_of(uri)[1])
+    except PathRefused:
+        path = uri
     suffix = _SUFFIXES.get(_OTHER_IDS.get(language_id, language_id), "")
     return path if language_of(path) is not None else path + suffix
 

@@ -13,7 +13,6 @@ from vivace.lsp.extensions import Status
 from vivace.lsp.files import name_for
 from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.session import Session
-from vivace.workspace.language_server import path_of
 
 __all__ = ["Synchronization"]
 
@@ -29,7 +28,7 @@ class Synchronization:
     async def did_open(self, params: DidOpenTextDocumentParams) -> None:
         """Whether it may be read is found out before anybody types."""
         given = params.text_document
-        path = name_for(str(path_of(given.uri)), given.language_id)
+        path = name_for(given.uri, given.language_id)
         document = self._session.documents.open(given.uri, path, given.version, given.text)
         self._session.files.opened(document)
         if (why := await self._session.files.why_not(document)) is not None:

@@ -23,15 +23,23 @@ __all__ = ["ignored", "own_folders", "secret_content", "secret_name", "why_not_r
 _MADE = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
 """Folders that programs fill."""
 _NAMES = {
-    "an environment with secrets": ".env .env.* *.env .envrc local.settings.json wp-config.php",
-    "a key": "*.pem *.key *.p8 *.p12 *.pfx *.jks *.keystore *.ppk *.kdbx *.kdb *.gpg *.ovpn "
-    "id_rsa* id_dsa* id_ecdsa* id_ed25519* *_rsa *_ed25519 keys.json service-account*.json",
+    "an environment with secrets": ".env .env[._-]* *.env .envrc .dev.vars .renviron "
+    "local.settings.json wp-config.php",
+    "a key": "*.pem *.key *.p8 *.p12 *.pfx *.jks *.jceks *.keystore *.ppk *.kdbx *.kdb *.gpg "
+    "*.ovpn id_rsa* id_dsa* id_ecdsa* id_ed25519* *_rsa *_ed25519 keys.json service-account*.json",
     "a login": ".npmrc .yarnrc .yarnrc.yml .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .boto "
-    ".git-credentials .dockercfg .s3cfg .vault-token .vault_pass* auth.json kubeconfig "
-    "kubeconfig.* *.kubeconfig *.secret *.secrets",
+    ".git-credentials .dockercfg .s3cfg rclone.conf .vault-token .vault_pass* auth.json kubeconfig "
+    "kubeconfig.* *.kubeconfig *.secret *.secrets .mylogin.cnf htpasswd shadow gshadow",
+    "what was typed in a terminal": ".*_history",
     "Terraform's values": "*.tfvars *.tfvars.json *.tfstate *.tfstate.*",
 }
-_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker"})
+_FOLDERS = (
+    *(".ssh", ".gnupg", ".password-store", ".aws", ".azure", ".gcloud", ".kube", ".docker"),
+    *(".config/gcloud", ".config/gh", ".git"),
+)
+"""git's own has logins in addresses, and the changes that a message is written for."""
+_COPIED = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|sw[a-p]|tmp))+$")
+"""How programs end the names of copies."""
 _STEMS = re.compile(r"\.?(credentials?|secrets?|passwords?|passwd)([._-].*)?")
 _CODE = re.compile(
     r"\.(py|pyi|[cm]?[jt]sx?|c|cc|cpp|h|hpp|rs|go|java|kt|rb|php|cs|swift|scala|sh|md|rst|html|css"
@@ -69,7 +77,7 @@ _PATTERNS = [
 
 def why_not_read(path: SafePath, content: bytes | None = None) -> str | None:
     """Why a file must not enter a context, for the person; None where it may."""
-    if (why := secret_name(path.parts)) is not None:
+    if (why := secret_name(path.absolute.parts)) is not None:  # the root may be such a folder
         return f"{path} is not read: {why}."
     try:
         if ignored([path]):
@@ -87,9 +95,10 @@ def why_not_read(path: SafePath, content: bytes | None = None) -> str | None:
 def secret_name(parts: Iterable[str]) -> str | None:
     """Why a path looks like a secret's; None where it does not."""
     names = [part.casefold() for part in parts]
-    if not _FOLDERS.isdisjoint(names[:-1]):
+    above = f"/{'/'.join(names[:-1])}/"
+    if any(f"/{folder}/" in above for folder in _FOLDERS):
         return "its folder is one for secrets"
-    name = names[-1]
+    name = _COPIED.sub("", names[-1])
     if _HARMLESS.fullmatch(name):
         return None
     if _STEMS.fullmatch(name) and not _CODE.fullmatch(PurePosixPath(name).suffix):
