@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,60 @@ def test_the_same_sources_make_the_same_package(tmp_path: Path) -> None:
         "extension/package.json",
         "extension/readme.md",
     ]
+
+
+def wheel(folder: Path, package: Path | None) -> Path:
+    """Vivace packaged in a copy of the tree, after the extension was built or without it."""
+    tree = folder / "tree"
+    for part in ("src", "editors/neovim"):
+        shutil.copytree(
+            ROOT / part,
+            tree / part,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
+        )
+    for part in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / part, tree)
+    if package is not None:
+        (tree / "dist").mkdir()
+        shutil.copy(package, tree / "dist/vivace.vsix")
+    options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(folder)]
+    command = [sys.executable, "-m", "pip", "wheel", *options, str(tree)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    [made] = folder.glob("*.whl")
+    return made
+
+
+@pytest.mark.timeout(300)
+def test_a_wheel_that_is_built_after_it_installs_it(tmp_path: Path) -> None:
+    package = tmp_path / "vivace.vsix"
+    build(package)
+    site, program = tmp_path / "site", tmp_path / "bin/code"
+    zipfile.ZipFile(wheel(tmp_path, package)).extractall(site)
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n/bin/cp "$2" {tmp_path}/installed\n')
+    program.chmod(0o755)
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "vivace.cli", "connect", "vscode", "--write", "--yes"],
+        env={"PATH": str(program.parent), "HOME": str(tmp_path), "PYTHONPATH": str(site)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (tmp_path / "installed").read_bytes() == package.read_bytes()
+
+
+@pytest.mark.timeout(300)
+def test_a_wheel_can_be_built_without_it(tmp_path: Path) -> None:
+    names = zipfile.ZipFile(wheel(tmp_path, None)).namelist()
+
+    assert "vivace/cli/vscode.py" in names
+    assert [name for name in names if name.endswith(".vsix")] == []
 
 
 def test_it_stays_thin(manifest: Any) -> None:

@@ -73,6 +73,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     snippet: str = ""
     """For clients without a settings file."""
+    extension: bool = False
+    """Whether it needs our extension of VS Code."""
     notes: tuple[str, ...] = ()
     """What is left to the person, in the order of doing it."""
 

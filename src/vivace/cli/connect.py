@@ -22,6 +22,7 @@ from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Reci
 from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say
 from vivace.cli.settings_files import Edit
+from vivace.cli.vscode import add_extension, how_it_is_installed, remove_extension
 from vivace.client.get import Unanswered, get
 from vivace.errors import ConfigError
 
@@ -223,6 +224,8 @@ def _show(name: str, client: Client, recipe: Recipe) -> None:
         put(recipe.snippet)
         return
     say(f"{client.title} ({client.documentation})\n")
+    if recipe.extension:
+        say(f"{how_it_is_installed()}\n")
     for edit in recipe.edits:
         now = _read(edit.path)
         say(f"-- {edit.path} ({'new' if now is None else 'add to what is there'})\n")
@@ -237,6 +240,10 @@ def _advise(recipe: Recipe) -> None:
 
 
 def _connect(name: str, recipe: Recipe, yes: bool) -> None:
+    if recipe.extension:
+        if add_extension(yes):
+            _advise_after(name, recipe)
+        return
     changes = []
     for edit in recipe.edits:
         before = _read(edit.path)
@@ -249,14 +256,21 @@ def _connect(name: str, recipe: Recipe, yes: bool) -> None:
         return
     for change in changes:
         _put(change, keep=True)
+    _advise_after(name, recipe)
+
+
+def _advise_after(name: str, recipe: Recipe) -> None:
     say()
     _advise(recipe)
     say(f"* To undo: vivace connect {name} --undo")
 
 
 def _disconnect(client: Client, yes: bool) -> None:
-    edits = client.recipe(_ANYWHERE, _person()).edits
-    changes = [change for edit in edits if (change := _undoing(edit)) is not None]
+    recipe = client.recipe(_ANYWHERE, _person())
+    if recipe.extension:
+        remove_extension(yes)
+        return
+    changes = [change for edit in recipe.edits if (change := _undoing(edit)) is not None]
     if not changes:
         say("There is nothing to undo.")
         return
@@ -339,7 +353,8 @@ def _command(name: str, client: Client) -> click.Command:
             _show(name, client, recipe)
 
     command: Callable[..., Any] = run
-    writes = bool(client.recipe(_ANYWHERE, Person(Path(), {})).edits)
+    told = client.recipe(_ANYWHERE, Person(Path(), {}))
+    writes = bool(told.edits) or told.extension
     options = (
         *_server_options,
         *((_model_option,) if client.needs_model else ()),

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from vivace import __version__
-from vivace.cli import options
+from vivace.cli import options, vscode
 from vivace.cli.clients import CLIENTS, Endpoint, Person, Served
 from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say, styled
@@ -34,7 +34,13 @@ _SLOW_WRITING = 8.0
 _LATE_S = 2.0
 """An engine that is free begins an answer no later than this beyond the usual."""
 
-_EDITORS = {"nvim": "neovim", "code": "vscode", "emacs": "emacs", "hx": "helix", "zed": "zed"}
+_EDITORS = {
+    **dict.fromkeys(vscode.PROGRAMS, "vscode"),
+    "nvim": "neovim",
+    "emacs": "emacs",
+    "hx": "helix",
+    "zed": "zed",
+}
 """Programs, and what ``vivace connect`` calls them."""
 
 
@@ -133,12 +139,12 @@ def _language_server() -> Finding:
 
 def _editors() -> Iterator[Finding]:
     found = {program: name for program, name in _EDITORS.items() if shutil.which(program)}
-    set_up = {name for name in found.values() if _is_set_up(name)}
+    set_up = {program for program in found if _is_set_up(program)}
     if not found:
         names = ", ".join(_EDITORS)
         yield Finding("editors", "hint", f"none is on PATH (looked for {names})")
     for program, name in found.items():
-        if name in set_up:
+        if program in set_up:
             yield Finding("editors", "ok", f"{program} is set up")
         else:
             yield Finding(
@@ -149,11 +155,11 @@ def _editors() -> Iterator[Finding]:
             )
 
 
-def _is_set_up(name: str) -> bool:
-    if name == "vscode":  # it keeps extensions in folders of its own, here and on servers
-        return any(Path.home().glob(".vscode*/extensions/vivace.vivace-*"))
+def _is_set_up(program: str) -> bool:
+    if program in vscode.PROGRAMS:
+        return vscode.has_extension(program, Path.home())
     person = Person(Path.home(), os.environ)
-    recipe = {**CLIENTS, **EDITORS}[name].recipe
+    recipe = {**CLIENTS, **EDITORS}[_EDITORS[program]].recipe
     edits = recipe(Endpoint("http://127.0.0.1/v1", (Served(""),)), person).edits
     return any(edit.path.is_file() and edit.holds(_text(edit.path)) for edit in edits)
 

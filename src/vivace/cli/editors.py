@@ -35,6 +35,9 @@ def _key_by_hand(endpoint: Endpoint) -> str:
 _KEY = "VIVACE_KEY"
 """Where ``vivace lsp`` looks for the server's key, so that none stands in a settings file."""
 
+_DEFAULT_URL = "http://127.0.0.1:8765/v1"
+"""Of ``vivace up``, and of our extension."""
+
 _TRY = "If nothing comes while you type: vivace doctor"
 
 
@@ -175,22 +178,18 @@ _VSCODE = "editors/vscode/README.md; run with Code 1.100.3 on 2026-11-16"
 
 
 def _vscode(endpoint: Endpoint, person: Person) -> Recipe:
-    settings = {"vivace.command": person.program, "vivace.address": endpoint.url}
-    key = (
-        "4. Give it the key: command palette, Vivace: Set the Server's Key\n"
-        if endpoint.key_env
-        else ""
-    )
-    return Recipe(
-        snippet=(
-            f"# See {_VSCODE}.\n"
-            "1. Build the extension in a checkout of Vivace: scripts/extension\n"
-            "2. Install it: code --install-extension dist/vivace.vsix\n"
-            "3. Put into your user settings:\n"
-            f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n"
-            f"{key}"
-        )
-    )
+    settings = {}
+    if person.program != "vivace":  # which is looked for on PATH
+        settings["vivace.command"] = person.program
+    if endpoint.url != _DEFAULT_URL:
+        settings["vivace.address"] = endpoint.url
+    notes = ["Type; Tab accepts. Click Vivace in the status bar to start a server."]
+    if endpoint.key_env:
+        notes.insert(0, "Give it the key: command palette, Vivace: Set the Server's Key")
+    if settings:
+        lines = json.dumps(settings, indent=2, ensure_ascii=False)
+        notes.insert(0, f"Put into your user settings:\n{lines}")
+    return Recipe(extension=True, notes=(*notes, _TRY))
 
 
 EDITORS: Mapping[str, Client] = MappingProxyType(
