@@ -57,7 +57,8 @@ class Ours:
         return await self._completing.at(text, offset)
 
     async def arrived(self, text: str, offset: int) -> None:
-        await self._completing.warm(text, offset)
+        if (reading := self._completing.warm(text, offset)) is not None:
+            await asyncio.wait([reading])
 
     async def close(self) -> None:
         await self._completing.close()

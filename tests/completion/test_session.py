@@ -30,6 +30,10 @@ class Typist:
         self.now += pause
         return self.session.at(self.before + self.after, len(self.before), self.now)
 
+    def look_ahead(self, pause: float) -> Ask | float | None:
+        self.now += pause
+        return self.session.ahead(self.before + self.after, len(self.before), self.now)
+
     def answer(self, asked: Decision, text: str) -> Decision:
         assert isinstance(asked, Ask)
         for sign in text:
@@ -124,6 +128,31 @@ def test_after_a_pause_and_elsewhere_the_gap_is_anchored_anew() -> None:
     assert later.window.prefix.endswith("total = a + b\n")
 
 
+def test_the_gap_that_was_read_ahead_is_the_one_that_is_asked_about_however_late() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    return a + b\n\n")
+    typist.answer(typist.type("    total = a\n    "), "    return total\n\n")
+    assert isinstance(typist.look_ahead(1.0), float), "somebody may go on typing"
+    ahead = typist.look_ahead(10.0)
+    assert isinstance(ahead, Ask)
+    assert not ahead.generate
+    assert ahead.window.prefix.endswith("    total = a\n")
+    assert typist.look_ahead(60.0) is None
+    typist.now += 60.0
+    asked = typist.type("x =")
+    assert isinstance(asked, Ask)
+    assert (asked.window, asked.typed) == (ahead.window, "    x")
+
+
+def test_nothing_is_read_ahead_while_somebody_waits_for_an_answer() -> None:
+    typist = Typist()
+    asked = typist.ask()
+    assert typist.look_ahead(60.0) is None
+    typist.answer(asked, "    return a + b\n\n")
+    typist.before = "x = 1\n" + typist.before
+    assert isinstance(typist.look_ahead(0.0), Ask)
+
+
 def test_other_files_change_only_with_the_anchor() -> None:
     typist = Typist()
     typist.session.neighbours = [Neighbour("new.py", "x = 1\n"), Neighbour("old.py", "y = 2\n")]
@@ -146,7 +175,7 @@ def _writes(before: str, starts_with: str) -> str:
 
 
 class Typing(RuleBasedStateMachine):
-    """Keys, answers, failures, jumps and pauses in any order."""
+    """Keys, answers, failures, jumps, pauses and looks ahead in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,12 +185,20 @@ class Typing(RuleBasedStateMachine):
         self.asked: dict[int, tuple[str, str, str]] = {}
         self.running: Ask | None = None
         self.decision: Decision = Nothing()
+        self.read: Window | None = None
+        """What the engine read last."""
+        self.read_here: Window | None = None
+        """The same, if it was ahead and nobody went elsewhere since, or paused behind a key."""
+        self.untouched = False
 
-    def key(self) -> None:
+    def key(self, *, here: bool = False) -> None:
         self.now += 0.1
+        self.untouched = False
         self.decision = self.session.at(self.text, self.offset, self.now)
         if isinstance(self.decision, Ask):
             self.running = self.decision
+            assert not here or self.read_here in (None, self.decision.window)
+            self.read = self.decision.window
             rest = self.text[self.offset :]
             told = self.text[: self.offset]
             self.asked[self.decision.number] = (
@@ -169,18 +206,20 @@ class Typing(RuleBasedStateMachine):
                 rest,
                 _writes(told, self.decision.starts_with),
             )
+        if not here:
+            self.read_here = None
 
     @rule(text=st.sampled_from(["a", "b", "(", " ", "\n", "ab", "c)", "."]))
     def types(self, text: str) -> None:
         self.text = self.text[: self.offset] + text + self.text[self.offset :]
         self.offset += len(text)
-        self.key()
+        self.key(here=True)
 
     @rule(opener=st.sampled_from(["()", "[]", "''"]))
     def types_a_pair(self, opener: str) -> None:
         self.text = self.text[: self.offset] + opener + self.text[self.offset :]
         self.offset += 1
-        self.key()
+        self.key(here=True)
 
     @rule()
     def takes_back(self) -> None:
@@ -197,6 +236,25 @@ class Typing(RuleBasedStateMachine):
     @rule()
     def waits(self) -> None:
         self.now += 20.0
+        if not self.untouched:
+            self.read_here = None
+
+    @rule(elsewhere=st.none() | st.integers(0, 40))
+    def looks_ahead(self, elsewhere: int | None) -> None:
+        if elsewhere is not None:
+            self.offset, self.read_here = min(elsewhere, len(self.text)), None
+            if isinstance(self.decision, Show):
+                self.decision = Nothing()  # it is there no more
+        found = self.session.ahead(self.text, self.offset, self.now)
+        if isinstance(self.decision, Ask | Wait) and self.running is not None:
+            assert found is None, "whoever waits for an answer goes before"
+        if isinstance(found, float):
+            assert found > 0
+        if isinstance(found, Ask):
+            assert found.window != self.read
+            assert not isinstance(self.session.ahead(self.text, self.offset, self.now), Ask)
+            self.read = self.read_here = found.window
+            self.untouched = True
 
     @precondition(lambda self: self.running is not None)
     @rule(count=st.integers(0, 12), failed=st.booleans())

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from vivace.client.errors import ClientError
 from vivace.client.gap import Gap
 from vivace.completion.neighbours import Neighbour
+from vivace.completion.pace import Pace
 from vivace.desk.completing import Completing, Suggestion
 
 TEXT = "def add(a, b):\n|\n\n\nprint(add(1, 2))\n"
@@ -28,14 +29,20 @@ class Server:
     asked: list[Gap] = field(default_factory=list)
     written: int = 0
     cancelled: int = 0
+    reads_for_ever: bool = False
+    reads: asyncio.Event = field(default_factory=asyncio.Event)
+    writes: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
         self.asked.append(gap)
-        if not gap.generate:
-            return
         if self.fails:
             raise ClientError(self.fails, retry_after=30.0)
         try:
+            if not gap.generate:
+                self.reads.set()
+                await asyncio.sleep(3600 * self.reads_for_ever)
+                return
+            self.writes.set()
             for sign in self.says:
                 await asyncio.sleep(self.between)
                 self.written += 1
@@ -133,11 +140,14 @@ def test_line_ends_stay_those_of_the_file() -> None:
 
 
 def test_a_key_in_the_text_is_sent_nowhere() -> None:
+    async def typed() -> None:
+        assert desk.warm(*at(secret + TEXT)) is None
+        assert await desk.at(*at(secret + TEXT)) is None
+
     server = Server()
     desk = completing(server)
     secret = "KEY = 'AKIA" + "ABCDEFGHIJKLMNOP'\n"
-    assert asyncio.run(desk.at(*at(secret + TEXT))) is None
-    asyncio.run(desk.warm(*at(secret + TEXT)))
+    asyncio.run(typed())
     assert not server.asked
     assert "an AWS key" in desk.status
 
@@ -221,13 +231,156 @@ def test_a_document_that_is_closed_before_its_answer_began_can_be_asked_again() 
     assert asyncio.run(again()) is not None
 
 
-def test_warming_reads_the_same_prompt_that_is_asked() -> None:
+# -- ahead of the keys ----------------------------------------------------------------------------
+
+
+@dataclass
+class Clock:
+    """Goes on as it is told."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def read_ahead(desk: Completing, document: str) -> None:
+    """The cursor goes there, and all that is read for it is read."""
+    if (reading := desk.warm(*at(document))) is not None:
+        await asyncio.wait([reading])
+
+
+def test_the_prompt_that_is_asked_is_the_one_that_was_read_ahead() -> None:
     async def typed() -> None:
         desk = completing(server)
-        await desk.warm(*at(TEXT))
+        await read_ahead(desk, TEXT)
         await desk.at(*at(TEXT))
 
     server = Server()
     asyncio.run(typed())
     warmed, asked = server.asked
     assert replace(asked, generate=False) == warmed
+
+
+def test_what_was_read_is_not_read_again_while_the_cursor_stays_in_the_gap() -> None:
+    async def looked_at() -> None:
+        desk = completing(server)
+        for _ in range(3):
+            await read_ahead(desk, TEXT)
+        await desk.at(*at(TEXT))
+        await read_ahead(desk, TEXT.replace("|", "    r|"))
+        await read_ahead(desk, "x = 1\n" + TEXT)
+
+    server = Server()
+    asyncio.run(looked_at())
+    assert [each.generate for each in server.asked] == [False, True, False]
+
+
+def test_a_key_does_not_wait_for_what_is_read_ahead() -> None:
+    async def typed() -> Suggestion | None:
+        desk = completing(server)
+        desk.warm(*at(TEXT))
+        await server.reads.wait()
+        return await desk.at(*at(TEXT))
+
+    server = Server(reads_for_ever=True)
+    assert asyncio.run(typed()) is not None
+    assert server.cancelled == 2, "the reading, and the answer when all of it was there"
+
+
+def test_nothing_is_read_ahead_before_an_answer_is_there() -> None:
+    async def moved() -> None:
+        desk = completing(server)
+        asked = asyncio.create_task(desk.at(*at(TEXT)))
+        await server.writes.wait()
+        assert desk.warm(*at("x = 1\n" + TEXT)) is None
+        assert await asked is not None
+        await server.reads.wait()
+
+    server = Server(between=0.001)
+    asyncio.run(moved())
+    assert [each.generate for each in server.asked] == [True, False]
+    assert server.asked[1].fill["prefix"].startswith("x = 1\n")
+
+
+def test_when_nobody_types_for_a_while_what_was_typed_is_read_ahead_once() -> None:
+    async def typed() -> None:
+        clock = Clock()
+        desk = Completing(server, "lane", "a.py", clock=clock)
+        await desk.at(*at(TEXT))
+        await desk.at(*at(TEXT.replace("|", "    total = a\n|")))
+        for _ in range(60):
+            clock.now += 1.0
+            await read_ahead(desk, TEXT.replace("|", "    total = a\n|"))
+        await desk.at(*at(TEXT.replace("|", "    total = a\n\n|")))
+
+    server = Server()
+    asyncio.run(typed())
+    *_, ahead, after = server.asked
+    assert [each.generate for each in server.asked].count(False) == 1
+    assert ahead.fill["prefix"].endswith("    total = a\n")
+    assert after.fill["prefix"] == ahead.fill["prefix"], "it stays the gap that was read"
+    assert after.fill["typed"] == "\n"
+
+
+def test_it_is_a_timer_that_has_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def typed() -> None:
+        desk = completing(server)
+        await desk.at(*at(TEXT))
+        await desk.at(*at(TEXT.replace("|", "    total = a\n|")))
+        async with asyncio.timeout(20):
+            await server.reads.wait()
+
+    monkeypatch.setattr("vivace.completion.session._IDLE", 0.05)
+    server = Server()
+    asyncio.run(typed())
+    assert not server.asked[-1].generate
+
+
+@pytest.mark.parametrize("why", ["pauses", "paused", "quiet", "refused"])
+def test_nothing_is_read_ahead_for_who_wants_rest(why: str) -> None:
+    async def moved() -> None:
+        clock, paused = Clock(), False
+        pace = Pace("pauses" if why == "pauses" else "auto")
+        desk = Completing(
+            server, "lane", "a.py", clock=clock, pace=pace, unasked=lambda: not paused
+        )
+        paused = why == "paused"
+        if why == "quiet":
+            await desk.at(*at(TEXT))
+        if why == "refused":
+            await read_ahead(desk, TEXT)
+        server.asked.clear()
+        clock.now += 29.0
+        await read_ahead(desk, "x = 1\n" + TEXT)
+
+    server = Server(fails="Too many requests." if why in ("quiet", "refused") else "")
+    asyncio.run(moved())
+    assert not server.asked
+
+
+def test_a_refusal_of_what_nobody_asked_for_is_told_to_nobody_and_keeps_no_key_waiting() -> None:
+    async def typed() -> Suggestion | None:
+        desk = completing(server)
+        await read_ahead(desk, TEXT)
+        server.fails = ""
+        assert desk.status == ""
+        return await desk.at(*at(TEXT))
+
+    server = Server(fails="Too many requests.")
+    assert asyncio.run(typed()) is not None
+
+
+def test_nothing_is_read_ahead_of_a_document_that_was_closed() -> None:
+    async def closed() -> None:
+        clock = Clock()
+        desk = Completing(server, "lane", "a.py", clock=clock)
+        await desk.at(*at(TEXT))
+        await desk.at(*at(TEXT.replace("|", "    total = a\n|")))
+        desk.warm(*at("x = 1\n" + TEXT))
+        await server.reads.wait()
+        await desk.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    server = Server(reads_for_ever=True)
+    asyncio.run(closed())

@@ -57,6 +57,9 @@ class Scripted:
                 return Suggestion(shown, offset, offset + line.covers) if shown else None
         return None
 
+    def warm(self, text: str, offset: int) -> None:
+        """There is nothing to read ahead."""
+
     async def close(self) -> None:
         self._newest += 1
 

@@ -50,6 +50,7 @@ _MEANING = """\
 offered   handed to the editor; editors do not tell what they showed of it. One counts once, however
           much of it you typed yourself. Taken word by word it may not count as accepted.
 kept      still in the file 30 seconds after it was accepted, of those whose file was still open
+ahead     requests besides, made while you did not type, so that the next key need not wait
 keys      how often the editor asked: at every key, or when its own delay was over
 wait      from the key to the suggestion, where it had to be written first
 
@@ -72,6 +73,7 @@ def _figures(counts: Counts) -> dict[str, Any]:
         "keys": counts.keys,
         "remembered": counts.remembered,
         "requests": counts.requests,
+        "ahead": counts.ahead,
         "requests_per_key": _ratio(counts.requests, counts.keys),
         "wait_p50_s": counts.wait_of(0.5),
         "wait_p90_s": counts.wait_of(0.9),
@@ -117,6 +119,7 @@ def _cells(counts: Counts) -> dict[str, str]:
         "from memory": _share(counts.remembered, counts.keys),
         "requests": str(counts.requests),
         "requests per key": "-" if per_key is None else f"{per_key:.2f}",
+        "ahead": str(counts.ahead),
         "wait p50": _seconds(counts.wait_of(0.5)),
         "wait p90": _seconds(counts.wait_of(0.9)),
     }

@@ -2,7 +2,7 @@
 
 Not at all where the engine answers faster than the person types. Where it does not, a part of what
 an answer takes: so most requests that the next key would make useless are never sent. Who wants
-their machine to rest has it asked only when they pause.
+their machine to rest has it asked only when they pause, and nothing done that they did not ask for.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ class Pace:
         self._answer = 0.0
         self._key = 0.2
         self._last: float | None = None
+
+    @property
+    def works_ahead(self) -> bool:
+        """Whether the engine may work before a key asks it to."""
+        return self._timing != "pauses"
 
     def typed(self, now: float) -> None:
         if self._last is not None and 0 < now - self._last < _AWAY:

@@ -6,6 +6,8 @@ Decisions out, text and ``now`` in; nothing here waits or sends. A key is answer
     Wait     for the running answer, which still fits
     Ask      anew; what runs is of no use any more
     Nothing  where the model has nothing that fits
+
+and ``ahead`` says what the engine can do before the next key asks for it.
 """
 
 from __future__ import annotations
@@ -42,8 +44,10 @@ class Ask(Struct, frozen=True):
     window: Window
     typed: str
     """Stands behind the middle mark."""
-    starts_with: str
+    starts_with: str = ""
     """What an answer must begin with; enforced, since a free one did not."""
+    generate: bool = True
+    """False: it is only read, so that a key behind it is answered sooner."""
 
 
 class Show(Struct, frozen=True):
@@ -100,6 +104,10 @@ class Session:
         self._memory = Memory()
         self._anchor: Anchor | None = None
         self._window = Window("", "")
+        self._read: tuple[tuple[OtherFile, ...], Window] | None = None
+        """What the engine was given to read last."""
+        self._untouched = False
+        """Whether nobody has typed since the gap was read ahead: then time does not age it."""
         self._last = float("-inf")
         self._running: _Running | None = None
         self._number = 0
@@ -149,26 +157,51 @@ class Session:
         if self._running is not None:
             self.ended(self._running.number, failed=True)
 
-    def ahead_of(self, text: str, offset: int, now: float) -> Ask:
-        """What the engine can read before anybody types here."""
-        self._located(text, offset, now)
-        return Ask(0, self._files, self._window, "", "")
+    def ahead(self, text: str, offset: int, now: float) -> Ask | float | None:
+        """What can be done with the cursor here, before anybody types; seconds, where it is too
+        early to say, and None where all is done. What a person waits for goes before."""
+        if self._running is not None:
+            return None
+        anchor = self._anchor
+        elsewhere = anchor is None or typed_since(anchor, text, offset) is None
+        if not elsewhere and anchored(text, offset) != anchor:
+            idle_in = self._last + _IDLE - now
+            if idle_in > 0:
+                return idle_in
+            elsewhere = True  # as good as: what was typed becomes a part of what is read
+        if elsewhere:
+            self._anchor_at(text, offset)
+            self._untouched = True
+        return self._unread()
 
     # -- deciding ---------------------------------------------------------------------------------
 
     def _located(self, text: str, offset: int, now: float) -> tuple[Anchor, Typed]:
         """The gap that the cursor is in, which may be a new one, and what was typed in it."""
-        idle = now - self._last > _IDLE
+        idle = now - self._last > _IDLE and not self._untouched
         self._last = now
+        self._untouched = False
         if self._anchor is not None and not idle:
             typed = typed_since(self._anchor, text, offset)
             if typed is not None and len(typed.text) <= _MOST_TYPED:
                 return self._anchor, typed
+        anchor = self._anchor_at(text, offset)
+        return anchor, Typed(text[len(anchor.before) : offset])
+
+    def _anchor_at(self, text: str, offset: int) -> Anchor:
         self._anchor = anchor = anchored(text, offset)
         self._window = window(self._path, anchor, self._room)
         self._files = pieces_of(self.neighbours, self._room // 2)
         self._tries.clear()
-        return anchor, Typed(text[len(anchor.before) : offset])
+        return anchor
+
+    def _unread(self) -> Ask | None:
+        """The gap, if it is not what the engine has read last."""
+        known = self._read
+        self._read = self._files, self._window
+        if known == self._read:
+            return None
+        return Ask(0, self._files, self._window, "", generate=False)
 
     def _shown(self, anchor: Anchor, typed: Typed) -> Show | None:
         rest = self._memory.fitting(anchor.before + typed.text, anchor.after)
@@ -186,6 +219,7 @@ class Session:
             return Nothing()
         self._tries[told] += 1
         self._number += 1
+        self._read = self._files, self._window
         starts_with = typed.text[len(told) :] if tries else ""
         one_line = bool(anchor.after.partition("\n")[0].strip())
         self._running = _Running(

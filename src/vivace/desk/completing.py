@@ -1,6 +1,7 @@
 """Suggestions at the cursor of one document: carries out what ``completion`` decides.
 
 One request is in flight at most. A newer key replaces it, unless what is being written still fits.
+While nobody types, the engine reads ahead what the next key will ask about; who asks goes first.
 Nothing is raised for the server's sake: why nothing comes stands in ``status``.
 """
 
@@ -30,6 +31,8 @@ _SEAM = 200
 """Characters on both sides of the cursor that a secret may have."""
 _BETWEEN_FAILURES = 1.0
 """Seconds; where the server does not say how long it wants to be left alone."""
+_BETWEEN_REFUSALS = 30.0
+"""Seconds; the same for what nobody asked for."""
 
 
 class Filling(Protocol):
@@ -61,11 +64,20 @@ class Completing:
     """Whether there was a server when it was asked last."""
     counts: Counts = field(default_factory=Counts)
     pace: Pace = field(default_factory=Pace)
+    unasked: Callable[[], bool] = lambda: True
+    """Whether anything may be done that nobody has asked for."""
     _session: Session = field(init=False)
+    _here: tuple[str, int] = ("", 0)
+    """The text, with plain line ends, and where the cursor is in it."""
     _answering: asyncio.Task[None] | None = None
+    _ahead: asyncio.Task[None] | None = None
+    """What nobody has asked for."""
+    _looks_again: asyncio.TimerHandle | None = None
     _newest: int = 0
     _quiet_until: float = float("-inf")
     """Until then a server that refused is left alone."""
+    _none_ahead_until: float = float("-inf")
+    """The same for what nobody has asked for."""
 
     def beside(self, neighbours: Sequence[Neighbour]) -> None:
         """Other files that may be read, the newest first; without those that hold a secret."""
@@ -81,7 +93,30 @@ class Completing:
         self.counts.keys += 1
         key = self.clock()
         self.pace.typed(key)
-        plain, place = _without_carriage_returns(text, offset)
+        self._here = _without_carriage_returns(text, offset)
+        try:
+            return await self._suggested(text, offset, key, mine)
+        finally:
+            if mine == self._newest:
+                self._look_ahead()
+
+    def warm(self, text: str, offset: int) -> asyncio.Task[None] | None:
+        """The cursor is here, and nobody types yet. What reads ahead then, if anything does."""
+        self._here = _without_carriage_returns(text, offset)
+        self._look_ahead()
+        return self._ahead
+
+    async def close(self) -> None:
+        self._newest += 1
+        if self._looks_again is not None:
+            self._looks_again.cancel()
+        if running := self._cancelled():
+            await asyncio.wait(running)
+
+    async def _suggested(
+        self, text: str, offset: int, key: float, number: int
+    ) -> Suggestion | None:
+        plain, place = self._here
         first = True
         while True:
             decision = self._session.at(plain, place, key)
@@ -108,50 +143,36 @@ class Completing:
                     self._replace(decision)
             first = False
             await self._settled()
-            if mine != self._newest or self.status:
+            if number != self._newest or self.status:
                 return None
-
-    async def warm(self, text: str, offset: int) -> None:
-        """Let the engine read what stands around the cursor before anybody types."""
-        plain, place = _without_carriage_returns(text, offset)
-        ahead = self._session.ahead_of(plain, place, self.clock())
-        if _secret(ahead, plain, place) is None:
-            with contextlib.suppress(ClientError):
-                async for _ in self.server.fill(self.lane, self._gap(ahead, generate=False)):
-                    pass
-
-    async def close(self) -> None:
-        self._newest += 1
-        await self._stop()
 
     # -- asking -----------------------------------------------------------------------------------
 
     def _replace(self, ask: Ask) -> None:
         """At once: whoever asked may be cancelled while they wait, and then nobody would answer
         what the session waits for."""
-        before = self._answering
-        if before is not None:
-            before.cancel()
-        answering = self._answer(ask, before)
+        answering = self._answer(ask, self._cancelled())
         self._answering = asyncio.create_task(answering, name=f"completion {self.lane}")
 
-    async def _stop(self) -> None:
-        answering, self._answering = self._answering, None
-        if answering is not None:
-            answering.cancel()
-            await asyncio.wait([answering])
+    def _cancelled(self) -> list[asyncio.Task[None]]:
+        """All that runs, on its way to its end."""
+        running = [each for each in (self._ahead, self._answering) if each is not None]
+        self._ahead = self._answering = None
+        for each in running:
+            each.cancel()
+        return running
 
     async def _settled(self) -> None:
         """Wait for the running answer, whoever asked for it; it goes on if the waiter is gone."""
         if self._answering is not None:
             await asyncio.wait([self._answering])
 
-    async def _answer(self, ask: Ask, before: asyncio.Task[None] | None) -> None:
-        """When the one before is over, read the answer until all that would be shown is there."""
+    async def _answer(self, ask: Ask, before: Sequence[asyncio.Task[None]]) -> None:
+        """When what was before is over, read the answer until all that would be shown is there."""
         failed = True
         try:
-            if before is not None:
-                await asyncio.wait([before])
+            if before:
+                await asyncio.wait(before)
             await self._rest()
             self.counts.requests += 1
             began = self.clock()
@@ -169,6 +190,7 @@ class Completing:
             self._quiet_until = self.clock() + (error.retry_after or _BETWEEN_FAILURES)
         finally:
             self._session.ended(ask.number, failed=failed)
+        self._look_ahead()
 
     async def _rest(self) -> None:
         """As long as the next key is likely to change everything."""
@@ -178,7 +200,44 @@ class Completing:
             await asyncio.sleep(rest)
             rest = self.pace.delay(wanted, self.clock())  # more keys may have come
 
-    def _gap(self, ask: Ask, *, generate: bool = True) -> Gap:
+    # -- ahead of the keys ------------------------------------------------------------------------
+
+    def _look_ahead(self) -> None:
+        """Decide anew, now that something has happened or time has passed."""
+        if self._looks_again is not None:
+            self._looks_again.cancel()
+        while self._may_work_ahead():
+            match self._session.ahead(*self._here, self.clock()):
+                case None:
+                    return
+                case Ask() as ask:
+                    self._begin_ahead(ask)
+                case seconds:
+                    loop = asyncio.get_running_loop()
+                    self._looks_again = loop.call_later(seconds, self._look_ahead)
+                    return
+
+    def _may_work_ahead(self) -> bool:
+        resting = self.clock() < max(self._quiet_until, self._none_ahead_until)
+        return self.unasked() and self.pace.works_ahead and not resting
+
+    def _begin_ahead(self, ask: Ask) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
+        if _secret(ask, *self._here) is None:
+            self.counts.ahead += 1
+            self._ahead = asyncio.create_task(self._read(ask), name=f"ahead of {self.lane}")
+
+    async def _read(self, ask: Ask) -> None:
+        try:
+            async with contextlib.aclosing(self.server.fill(self.lane, self._gap(ask))) as nothing:
+                async for _ in nothing:
+                    pass
+        except ClientError as error:
+            rest = error.retry_after or _BETWEEN_REFUSALS
+            self._none_ahead_until = self.clock() + rest
+
+    def _gap(self, ask: Ask) -> Gap:
         around = {"prefix": ask.window.prefix, "suffix": ask.window.suffix}
         files = [{"path": each.path, "text": each.text} for each in ask.files]
         more = those_given(
@@ -189,7 +248,7 @@ class Completing:
             model=self.model,
             max_tokens=_MOST_TOKENS,
             cache_key=self.lane,
-            generate=generate,
+            generate=ask.generate,
         )
 
 

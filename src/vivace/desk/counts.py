@@ -21,6 +21,8 @@ class Counts(Struct, omit_defaults=True):
     """Of these, how many were answered with what the model had written before."""
     requests: int = 0
     """How often a server was asked."""
+    ahead: int = 0
+    """How often one was given work besides, before a key asked for it."""
     offered: int = 0
     """Suggestions that were handed out, each once, however much of it was typed meanwhile."""
     accepted: int = 0

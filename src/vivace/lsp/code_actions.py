@@ -1,18 +1,24 @@
-"""``textDocument/codeAction``: fixes of what any server complains of, and edits by instruction."""
+"""``textDocument/codeAction``: fixes of what any server complains of, and edits by instruction.
+
+Editors ask by themselves when the cursor moves, which LSP does not tell in any other way: so this
+is also where one hears that somebody may type elsewhere soon.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from lsprotocol.types import (
     CodeAction,
     CodeActionKind,
     CodeActionParams,
+    CodeActionTriggerKind,
     Command,
     Diagnostic,
     Range,
 )
 
+from vivace.lsp.documents import Document
 from vivace.lsp.extensions import EDIT, EditAsked, as_json
 from vivace.lsp.session import Session
 
@@ -25,13 +31,18 @@ _MOST = 5
 
 
 class CodeActions:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, moved: Callable[[Document, int], None]) -> None:
+        """``moved`` is told where the cursor is, in a document that may be read."""
         self._session = session
+        self._moved = moved
 
     def answer(self, params: CodeActionParams) -> Sequence[CodeAction | Command] | None:
         document = self._session.documents.get(params.text_document.uri)
         if document is None or not self._session.files.known_to_be_readable(document):
             return None
+        by_itself = params.context.trigger_kind != CodeActionTriggerKind.Invoked
+        if by_itself and params.range.start == params.range.end:
+            self._moved(document, document.offset(params.range.start))
         found = [each for each in self._offered(params) if _wanted(each, params.context.only)]
         if self._session.editor.client.code_actions:
             return found

@@ -47,6 +47,7 @@ class Completers:
             settings.model,
             counts=self._usage.counts,
             pace=Pace(settings.completion.timing),
+            unasked=lambda: self._session.completes and files.known_to_be_readable(document),
         )
 
     async def close(self) -> None:

@@ -47,6 +47,9 @@ class Completer(Protocol):
 
     async def at(self, text: str, offset: int) -> Suggestion | None: ...
 
+    def warm(self, text: str, offset: int) -> object:
+        """The cursor is here, and nobody types yet."""
+
     async def close(self) -> None: ...
 
 
@@ -67,8 +70,7 @@ class InlineCompletion:
     async def answer(self, params: InlineCompletionParams) -> list[InlineCompletionItem] | None:
         document = self._session.documents.get(params.text_document.uri)
         invoked = params.context.trigger_kind == InlineCompletionTriggerKind.Invoked
-        wanted = self._session.settings.completion.enabled and not self._session.paused
-        if document is None or not (wanted or invoked):
+        if document is None or not (self._session.completes or invoked):
             return None
         self._newest[document.uri] = params
         text, cursor = document.text, document.offset(params.position)
@@ -79,6 +81,15 @@ class InlineCompletion:
             return None  # two that wait for the same may go on in any order
         item = await self._suggested(document, cursor, params.context.selected_completion_info)
         return [item] if item is not None else None
+
+    def moved(self, document: Document, cursor: int) -> None:
+        """The cursor went there: what stands around it can be read before anybody types. Only where
+        completions were asked for: who shows none, or not in this language, moves about too."""
+        completer = self._completers.get(document.uri)
+        readable = self._session.files.known_to_be_readable
+        if completer is not None and self._session.completes and readable(document):
+            self._show_neighbours(completer, document)
+            completer.warm(document.text, cursor)
 
     async def _suggested(
         self, document: Document, cursor: int, selected: SelectedCompletionInfo | None

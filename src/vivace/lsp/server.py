@@ -86,7 +86,7 @@ class Server:
         self._answer(TEXT_DOCUMENT_DID_CHANGE, documents.did_change)
         self._answer(TEXT_DOCUMENT_DID_CLOSE, documents.did_close)
         self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, completion.answer, InlineCompletionOptions())
-        actions = CodeActions(session)
+        actions = CodeActions(session, completion.moved)
         offered = CodeActionOptions(code_action_kinds=list(KINDS))
         self._answer(TEXT_DOCUMENT_CODE_ACTION, actions.answer, offered)
         self._answer(WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.cancel_progress)

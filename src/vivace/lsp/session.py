@@ -22,6 +22,11 @@ class Session:
     settings: Settings = field(default_factory=Settings)
     paused: bool = False
 
+    @property
+    def completes(self) -> bool:
+        """Whether completions come by themselves."""
+        return self.settings.completion.enabled and not self.paused
+
     def opened(self, path: SafePath) -> Document | None:
         """The document that is this file, under whatever name it is open."""
         return next((each for each in self.documents if self._is(each, path)), None)
