@@ -32,6 +32,15 @@ def test_a_window_stays_while_the_gap_moves_a_little() -> None:
     assert len(starts) <= 2
 
 
+def test_what_is_wrong_far_away_makes_no_difference() -> None:
+    """A long file is not read from its beginning for every gap."""
+    before, after = FILE * 10, FILE * 10
+    right = window("a.py", Anchor(before + FILE[:1_001], FILE[1_001:] + after), 3_000)
+    wrong = window("a.py", Anchor("'" * 3 + before[3:] + FILE[:1_001], FILE[1_001:] + after), 3_000)
+    assert right.prefix.startswith("def f")
+    assert wrong == right
+
+
 @given(
     st.lists(st.sampled_from(["def f():\n", "    x\n", "\n", "class A:\n", "x" * 80]), max_size=60),
     st.integers(0, 2_000),

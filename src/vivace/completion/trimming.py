@@ -111,10 +111,10 @@ def _as_far_as_it_parses(answer: str, place: Place) -> str:
     source = Source.of(place.path, place.before + place.after)
     if source.language is None:
         return answer
-    known = len(source.errors)
     for part in dict.fromkeys((answer, answer.partition("\n")[0])):
         after = Source(place.before + part + place.after, source.language)
-        if len(after.errors) <= known:
+        # The file as it is need not be parsed where nothing is wrong with it then.
+        if not after.errors or len(after.errors) <= len(source.errors):
             return part
     return ""
 

@@ -32,7 +32,8 @@ class Window(Struct, frozen=True):
 def window(path: str, anchor: Anchor, room: int) -> Window:
     """So many characters around the gap at most."""
     before, after = int(room * _BEFORE), room - int(room * _BEFORE)
-    starts = _starts(path, anchor) if len(anchor.before) + len(anchor.after) > room else []
+    is_cut = len(anchor.before) + len(anchor.after) > room
+    starts = _starts(path, anchor, before, after) if is_cut else []
     gap = len(anchor.before)
     return Window(
         anchor.before[_first(gap - before, before // _STEPS, starts, gap, anchor.before) :],
@@ -64,13 +65,19 @@ def _last(most: int, step: int, starts: Sequence[int], gap: int, after: str) -> 
     return line + 1 if line >= 0 else max(0, end - gap)
 
 
-def _starts(path: str, anchor: Anchor) -> list[int]:
-    """Where definitions begin, in characters of the text with the gap closed."""
-    text = anchor.before + anchor.after
-    if len(text) > _LONGEST_PARSED:
+def _starts(path: str, anchor: Anchor, before: int, after: int) -> list[int]:
+    """Where definitions begin, in characters of the text with the gap closed. Only the stretch that
+    the window is taken from is parsed: all of a long file takes longer than a key may. It moves in
+    steps, too, so that the same ones are found again."""
+    gap, step = len(anchor.before), before // _STEPS
+    if gap + len(anchor.after) > _LONGEST_PARSED or not step:
         return []
-    source = Source.of(path, text)
+    first = max(0, (gap - before) // step * step)
+    last = -(-(gap + after) // step) * step
+    if first:
+        first = anchor.before.find("\n", first, gap) + 1 or gap
+    source = Source.of(path, anchor.before[first:] + anchor.after[: last - gap])
     if source.language is None or max(map(len, source.lines), default=0) > _LONGEST_LINE:
         return []
-    offsets = [0, *accumulate(map(len, source.lines))]
+    offsets = list(accumulate(map(len, source.lines), initial=first))
     return sorted(offsets[each.start] for each in source.definitions)

@@ -233,8 +233,15 @@ def row_after(node: Node) -> int:
 
 def errors_in(tree: Tree) -> list[int]:
     """The lines on which the text breaks the grammar; empty for a right one."""
-    if not tree.root_node.has_error:
-        return []
-    return [
-        node.start_point.row for node in walk(tree.root_node) if node.is_error or node.is_missing
-    ]
+    return [node.start_point.row for node in _wrong(tree.root_node)]
+
+
+def _wrong(node: Node) -> Iterator[Node]:
+    """Those that break the grammar, in the order of the text; what is right is not looked into."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node.has_error:
+            if node.is_error or node.is_missing:
+                yield node
+            waiting.extend(reversed(node.children))
