@@ -10,8 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
+from bench._editor import Buffer, Editor
+from bench._metered import Metered
 from vivace.client.errors import ClientError
 from vivace.client.gap import Gap
 from vivace.completion.extent import cut
@@ -26,6 +29,8 @@ _BEFORE = 2 / 3
 _MOVED = 3 / 4
 """How full a window is that was just moved, so that it need not move again at once."""
 _MOST_TOKENS = 160
+_ON_ITS_WAY = 0.1
+"""Seconds; what comes later than that behind the next key was given for a text that was old."""
 
 
 class Completer(Protocol):
@@ -42,6 +47,8 @@ class Completer(Protocol):
 
 
 class Ours:
+    """The desk itself, for whoever has a clock of their own."""
+
     def __init__(
         self, server: Filling, lane: str, path: str, room: int, clock: Callable[[], float]
     ) -> None:
@@ -62,6 +69,34 @@ class Ours:
 
     async def close(self) -> None:
         await self._completing.close()
+
+
+class InEditor:
+    """Ours as a person has it: the language server, over its standard streams. The requests are
+    all that the gateway had of it, be it only to read ahead."""
+
+    def __init__(self, buffer: Buffer, server: Metered, turns: int) -> None:
+        self.requests = 0
+        self._buffer = buffer
+        self._server = server
+        self._turns = turns
+
+    @classmethod
+    async def opened(cls, editor: Editor, path: Path, text: str, server: Metered) -> InEditor:
+        turns = await server.turns()
+        return cls(editor.open(path, text), server, turns)
+
+    async def at(self, text: str, offset: int) -> Suggestion | None:
+        answer = await self._buffer.become(text, offset).answer()
+        # It was on its way when the next key was pressed: every editor drops it.
+        return None if 0 < answer.late < _ON_ITS_WAY else answer.suggestion
+
+    async def arrived(self, text: str, offset: int) -> None:
+        self._buffer.arrive(offset)
+
+    async def close(self) -> None:
+        self._buffer.close()
+        self.requests = await self._server.turns() - self._turns
 
 
 class _AnewForEachKey:

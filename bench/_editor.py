@@ -39,6 +39,8 @@ class Answer(Struct, frozen=True):
     suggestion: Suggestion | None
     sent: float
     came: float
+    late: float
+    """Seconds since the text was changed, if it was: no editor shows the suggestion then."""
 
     @property
     def seconds(self) -> float:
@@ -155,12 +157,13 @@ class Buffer:
     """A text as an editor has it."""
 
     def __init__(self, editor: Editor, document: Document) -> None:
+        self.document = document
+        self.changed_at = 0.0
         self._editor = editor
-        self._document = document
 
     @property
     def text(self) -> str:
-        return self._document.text
+        return self.document.text
 
     def press(self, start: int, end: int, new: str) -> Pressed:
         """Put this in place of that, and ask what to show behind it."""
@@ -191,17 +194,18 @@ class Buffer:
 
     @property
     def _named(self) -> dict[str, Any]:
-        return {"textDocument": {"uri": self._document.uri}}
+        return {"textDocument": {"uri": self.document.uri}}
 
     def _place(self, offset: int) -> dict[str, int]:
-        found = self._document.position(offset)
+        found = self.document.position(offset)
         return {"line": found.line, "character": found.character}
 
     def _change(self, start: int, end: int, new: str) -> bytes:
         where = {"start": self._place(start), "end": self._place(end)}
-        change = TextDocumentContentChangePartial(range=self._document.range(start, end), text=new)
-        self._document.change(self._document.version + 1, [change])
-        versioned = {"uri": self._document.uri, "version": self._document.version}
+        change = TextDocumentContentChangePartial(range=self.document.range(start, end), text=new)
+        self.document.change(self.document.version + 1, [change])
+        self.changed_at = time.perf_counter()
+        versioned = {"uri": self.document.uri, "version": self.document.version}
         params = {"textDocument": versioned, "contentChanges": [{"range": where, "text": new}]}
         return _framed({"method": "textDocument/didChange", "params": params})
 
@@ -211,29 +215,33 @@ class Buffer:
         message, items = self._editor.asking("textDocument/inlineCompletion", asked)
         sent = time.perf_counter()
         self._editor.send(change + message)
-        return Pressed(self._document, items, sent)
+        return Pressed(self, items, sent)
 
 
 class Pressed:
     """A key, whose answer is on its way."""
 
-    def __init__(self, document: Document, items: asyncio.Future[Any], sent: float) -> None:
+    def __init__(self, buffer: Buffer, items: asyncio.Future[Any], sent: float) -> None:
         self.sent = sent
-        self._document = document
-        self._text = document.text
+        self._buffer = buffer
+        self._version = buffer.document.version
         self._items = items
 
     async def answer(self) -> Answer:
         items = await self._items
-        came = time.perf_counter()
-        # What was typed since has moved the places that it names: no editor shows it then.
-        is_current = self._document.text is self._text
-        return Answer(self._suggestion(items[0]) if items and is_current else None, self.sent, came)
+        came, buffer = time.perf_counter(), self._buffer
+        is_current = buffer.document.version == self._version
+        return Answer(
+            suggestion=self._suggestion(items[0]) if items else None,
+            sent=self.sent,
+            came=came,
+            late=0.0 if is_current else came - buffer.changed_at,
+        )
 
     def _suggestion(self, item: dict[str, Any]) -> Suggestion:
-        place = item["range"]
-        start, end = (self._document.offset(Position(**place[each])) for each in ("start", "end"))
-        return Suggestion(item["insertText"], start, end)
+        start, end = (Position(**item["range"][each]) for each in ("start", "end"))
+        offset = self._buffer.document.offset
+        return Suggestion(item["insertText"], offset(start), offset(end))
 
 
 def _framed(message: dict[str, Any]) -> bytes:

@@ -128,5 +128,5 @@ def scripted(**capacity: float) -> contextlib.AbstractContextManager[Gateway]:
     return _gateway(_SCRIPTED + given)
 
 
-def llamacpp(*, slots: int, batch: int) -> contextlib.AbstractContextManager[Gateway]:
+def llamacpp(*, slots: int, batch: int = 512) -> contextlib.AbstractContextManager[Gateway]:
     return _gateway(_LLAMACPP.format(path=_files.model(MODEL), slots=slots, batch=batch))

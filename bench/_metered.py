@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import urllib.request
+from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
@@ -22,7 +23,8 @@ from vivace.protocol.requests import Fill
 
 _KINDS = ("input", "cached")
 _FIGURE = re.compile(
-    r'^(vivace_turns_running|vivace_tokens_total)\{(?:kind="(\w+)",)?[^}]*\} (\S+)', re.MULTILINE
+    r'^(vivace_turns_(?:running|total)|vivace_tokens_total)\{(?:kind="(\w+)",)?[^}]*\} (\S+)',
+    re.MULTILINE,
 )
 
 
@@ -62,21 +64,33 @@ class Metered:
 
     def __init__(self, port: int, model: str) -> None:
         self.asked: list[Asked] = []
-        self._lanes = Lanes(f"http://127.0.0.1:{port}/v1")
+        self.url = f"http://127.0.0.1:{port}/v1"
+        self._lanes = Lanes(self.url)
         self._metrics = f"http://127.0.0.1:{port}/metrics"
         self._model = model
 
     async def tokens(self) -> Tokens:
         """When all that was asked has ended."""
-        while (found := self._figures()).get("vivace_turns_running"):
-            await asyncio.sleep(0.005)
-        prompts, cached = (found.get(f"vivace_tokens_total {kind}", 0) for kind in _KINDS)
+        found = await self._settled()
+        prompts, cached = (found[f"vivace_tokens_total {kind}"] for kind in _KINDS)
         return Tokens(prompts, cached)
 
-    def _figures(self) -> dict[str, int]:
+    async def turns(self) -> int:
+        """All that were asked for, be it only to read; when they have ended."""
+        return (await self._settled())["vivace_turns_total"]
+
+    async def _settled(self) -> Counter[str]:
+        while (found := self._figures())["vivace_turns_running"]:
+            await asyncio.sleep(0.005)
+        return found
+
+    def _figures(self) -> Counter[str]:
         with urllib.request.urlopen(self._metrics) as answer:
             lines = _FIGURE.findall(answer.read().decode())
-        return {f"{name} {kind}".strip(): int(float(value)) for name, kind, value in lines}
+        figures = Counter[str]()
+        for name, kind, value in lines:
+            figures[f"{name} {kind}".strip()] += int(float(value))
+        return figures
 
     def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
         self.asked.append(_asked(gap))

@@ -104,18 +104,22 @@ class Ways:
 # -- the edits ------------------------------------------------------------------------------------
 
 
-def fitting_commits(path: Path) -> Iterator[dict[str, Any]]:
-    """Those whose new text has 400 to 1,500 tokens, with the tokens of both texts."""
+def commits(path: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         sys.exit(f"Without {path} there is nothing to replay; collect the edits: scripts/commits")
+    with gzip.open(path, "rt") as lines:
+        yield from map(json.loads, lines)
+
+
+def fitting_commits(path: Path) -> Iterator[dict[str, Any]]:
+    """Those whose new text has 400 to 1,500 tokens, with the tokens of both texts."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_files.vllm_model() / "tokenizer.json"))
-    with gzip.open(path, "rt") as lines:
-        for row in map(json.loads, lines):
-            old, new = (tokenizer.encode(row[side]).ids for side in ("before", "after"))
-            if 400 <= len(new) <= 1500 and len(old) <= 3000:
-                yield {**row, "ids": (old, new), "tokens": len(new)}
+    for row in commits(path):
+        old, new = (tokenizer.encode(row[side]).ids for side in ("before", "after"))
+        if 400 <= len(new) <= 1500 and len(old) <= 3000:
+            yield {**row, "ids": (old, new), "tokens": len(new)}
 
 
 def evenly(edits: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:

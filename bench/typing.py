@@ -5,12 +5,14 @@ two ways that stand for others (``_completers``): *stable*, as llama.vim, and *s
 Continue; all with the same engine and room in the prompt, at the same moments, edit by edit in
 turn.
 
-reads   without a clock: each key's answer is awaited; tokens are what the engine says it read
+reads   without a clock: each key's answer is awaited; tokens are what the engine says it read.
+        Ours is the desk itself, which can be told what time it is.
 clock   with one: keys come when the person types them; a pause lasts at least until the suggestion
-        comes, at most 20 s. The person takes what they were going to type and nothing else; so that
-        all ways see the same keys, it is counted as taken and typed all the same.
+        comes, at most 20 s. Ours is a real ``vivace lsp``. The person takes what they were going to
+        type and nothing else; so that all ways see the same keys, it is counted as taken and typed
+        all the same.
 
-Needs the commits (scripts/commits) and their tokenizer (scripts/install-vllm).
+Needs the commits (scripts/commits).
 """  # noqa: A005
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import contextlib
 import random
 import re
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -30,22 +33,26 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from tokenizers import Tokenizer
 
-from bench import _files, fim
-from bench._completers import Completer, Ours, Sliding, Stable
+from bench import _files
+from bench._completers import Completer, InEditor, Ours, Sliding, Stable
+from bench._editor import Editor
+from bench._language_server import llamacpp
 from bench._metered import Asked, Metered, Metering, Reckoned, Tokens
 from bench._report import Report, percentile, ratio_of
 from bench._server import served
 from bench._typist import Habits, Moment, changes, moments
-from bench.edits import evenly, fitting_commits
-from vivace.desk.completing import Suggestion
+from bench.edits import commits, evenly
+from vivace.desk.completing import Completing, Suggestion
 from vivace.models import find
 
 WAYS = ("ours", "stable", "sliding")
+ROOM = Completing.room
+"""Characters of the file in a prompt, for all ways."""
 MODEL = "qwen2.5-coder-0.5b"
 TYPED = (60, 600)
 """Characters that an edit brings, at least and at most."""
-LEAST_TOKENS = 900
-"""Of the file: windows must have something to leave out."""
+LONG = (ROOM + 1_000, 4 * ROOM)
+"""Characters of the file: windows must have something to leave out."""
 LONGEST_WAIT = 20.0
 LONG_PAUSE = 1.5
 
@@ -69,18 +76,16 @@ SCRIPT = '[[replies]]\nthen = [{ do = "say", text = "value = self.value\\n" }]\n
 T = TypeVar("T")
 
 
-def completer(
-    way: str, server: Metering, path: str, room: int, clock: Callable[[], float]
-) -> Completer:
-    """The one place where a way is made; what speaks to an editor's server comes in here."""
-    path = f"{way}/{path}"  # so that no way finds read what another one has read
+def completer(way: str, server: Metering, path: str, clock: Callable[[], float]) -> Completer:
+    """So that no way finds read what another one has read, each has a path of its own."""
+    path = f"{way}/{path}"
     match way:
         case "ours":
-            return Ours(server, "typing", path, room, clock)
+            return Ours(server, "typing", path, ROOM, clock)
         case "stable":
-            return Stable(server, "typing", path, room)
+            return Stable(server, "typing", path, ROOM)
         case _:
-            return Sliding(server, "typing", path, room)
+            return Sliding(server, "typing", path, ROOM)
 
 
 # -- without a clock ------------------------------------------------------------------------------
@@ -107,12 +112,10 @@ class Reading(Struct, frozen=True):
         return any(each.warming for each in self.asked)
 
 
-async def replay(
-    way: str, server: Metering, path: str, room: int, keys: Sequence[Moment]
-) -> list[Reading]:
+async def replay(way: str, server: Metering, path: str, keys: Sequence[Moment]) -> list[Reading]:
     """Moment by moment."""
     clock, found = Clock(), list[Reading]()
-    completing = completer(way, server, f"reads/{path}", room, clock)
+    completing = completer(way, server, f"reads/{path}", clock)
     for moment in keys:
         number, before = len(server.asked), await server.tokens()
         act = completing.arrived if moment.jumped else completing.at
@@ -290,7 +293,19 @@ class Typing:
             pause.saved = keys_in(new) - 1
             self._taken[moment.place] = moment.written + len(new)
         else:
-            pause.in_vain = len(suggestion.text)
+            pause.in_vain = len(suggestion.text) - (moment.offset - suggestion.start)
+
+
+async def type_with(way: str, server: Metered, path: str, keys: Sequence[Moment]) -> Typed:
+    path = f"clock/{path}"
+    if way != "ours":
+        return await Typing(completer(way, server, path, time.monotonic)).type(keys)
+    with tempfile.TemporaryDirectory() as folder:
+        # Like the others, without a delay of its own.
+        at_once = {"timing": "always"}
+        async with Editor.started(Path(folder), server.url, completion=at_once) as editor:
+            opened = InEditor.opened(editor, Path(folder, path), keys[0].text, server)
+            return await Typing(await opened).type(keys)
 
 
 def tell_typed(report: Report, found: dict[str, Typed]) -> None:
@@ -355,8 +370,8 @@ def chosen(path: Path, count: int) -> list[dict[str, Any]]:
     """Evenly among the commits that bring enough to type, in files that are long enough."""
     fitting = [
         edit
-        for edit in fitting_commits(path)
-        if edit["tokens"] >= LEAST_TOKENS
+        for edit in commits(path)
+        if LONG[0] <= len(edit["after"]) <= LONG[1]
         and TYPED[0] <= characters(edit["before"], edit["after"]) <= TYPED[1]
     ]
     return evenly(fitting, count)
@@ -376,11 +391,11 @@ async def server_of(engine: str) -> AsyncIterator[Metering]:
         tokenizer = Tokenizer.from_file(str(_files.vllm_model() / "tokenizer.json"))
         yield Reckoned(tokenizer, known.fim)
         return
-    if engine == "scripted":
-        serving = served(SCRIPTED, script_toml=SCRIPT)
-    else:
-        serving = served(fim.CONFIG.format(path=_files.model(MODEL)))
-    with serving as (port, _):
+    with contextlib.ExitStack() as stack:
+        if engine == "scripted":
+            port, _ = stack.enter_context(served(SCRIPTED, script_toml=SCRIPT))
+        else:
+            port = stack.enter_context(llamacpp(slots=1)).port
         server = Metered(port, MODEL)
         try:
             yield server
@@ -398,16 +413,12 @@ async def run(options: Any, edits: Sequence[dict[str, Any]]) -> tuple[Reads, dic
             keys = list(islice(typed, options.keys or None))
             turn = ways[number % len(ways) :] + ways[: number % len(ways)]
             if "reads" in options.parts:
-                seen = {
-                    way: await replay(way, server, edit["path"], options.room, keys) for way in turn
-                }
+                seen = {way: await replay(way, server, edit["path"], keys) for way in turn}
                 reads.add(keys, seen)
             if "clock" in options.parts:
+                assert isinstance(server, Metered)
                 for way in turn:
-                    completing = completer(
-                        way, server, f"clock/{edit['path']}", options.room, time.monotonic
-                    )
-                    found[way].add(await Typing(completing).type(keys))
+                    found[way].add(await type_with(way, server, edit["path"], keys))
             print(f"\r  {number + 1} of {len(edits)} edits", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return reads, found
@@ -425,14 +436,13 @@ def main() -> None:
         data=(str(_files.commits()), "commits to type, as scripts/commits collects them"),
         edits=(24, "how many commits are typed"),
         keys=(0, "no more keys and jumps of each; 0 is all"),
-        room=(4500, "characters of the file in a prompt, for all ways"),
         seed=(17, "of the person"),
         sample=(False, "a quarter of the edits"),
     )
     if options.engine == "reckoned":
         options.parts = "reads"
     edits = chosen(Path(options.data), max(1, options.edits // (4 if options.sample else 1)))
-    report.say("engine", f"{options.engine}, {MODEL}, {options.room} characters of a file")
+    report.say("engine", f"{options.engine}, {MODEL}, {ROOM} characters of a file")
     report.say("edits, seed", f"{len(edits)}, {options.seed}")
     report.say("habits", ", ".join(f"{name} {value:.3g}" for name, value in habits()))
     reads, found = asyncio.run(run(options, edits))

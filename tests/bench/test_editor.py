@@ -46,7 +46,7 @@ def test_a_key_is_answered_for_the_text_as_it_is_then(
     play(gateway, tmp_path, work)
 
 
-def test_an_answer_to_a_text_that_is_no_more_is_none(
+def test_an_answer_to_a_text_that_is_no_more_is_late(
     gateway: RunningGateway, tmp_path: Path
 ) -> None:
     gateway.engine.play([Reply(then=(Stall(0.2), Say(" width\n\nx")))])
@@ -56,7 +56,9 @@ def test_an_answer_to_a_text_that_is_no_more_is_none(
         at = BEFORE.index("return") + len("return")
         pressed = buffer.press(at, at, " ")
         buffer.replace(0, 0, "# new\n")
-        assert (await pressed.answer()).suggestion is None
+        answer = await pressed.answer()
+        assert answer.suggestion is None
+        assert 0 < answer.late < answer.seconds
 
     play(gateway, tmp_path, work)
 

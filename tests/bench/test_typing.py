@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from bench._completers import Completer, Sliding, Stable
-from bench._metered import Asked, Reckoned, Tokens
+from bench._completers import Completer, InEditor, Sliding, Stable
+from bench._editor import Editor
+from bench._metered import Asked, Metered, Reckoned, Tokens
 from bench._typist import Habits, Moment, changes, moments
 from bench.typing import Reading, Typing, completer, fits, keys_in, settled, taken
 from hypothesis import given
@@ -18,8 +20,10 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
+from tests.support.server import MODEL, RunningGateway
 from vivace.client.gap import Gap
 from vivace.desk.completing import Suggestion
+from vivace.engines.scripted import Reply, Say
 from vivace.models import Fim
 
 BEFORE = "import os\n\n\ndef area(side):\n    return side\n\n\nprint(area(2))\n"
@@ -179,7 +183,7 @@ def test_the_next_key_breaks_off_what_is_under_way(way: str) -> None:
 
 
 def made(way: str, server: Answering) -> Completer:
-    return completer(way, server, "a.py", 1_000, asyncio.get_running_loop().time)
+    return completer(way, server, "a.py", asyncio.get_running_loop().time)
 
 
 def test_without_an_engine_what_is_typed_behind_the_suffix_alone_is_reckoned() -> None:
@@ -200,6 +204,27 @@ def test_without_an_engine_what_is_typed_behind_the_suffix_alone_is_reckoned() -
     last = asyncio.run(read(gap, gap | {"typed": "x"}, gap | {"typed": "xyz"}))
     assert last == [10, 1, 2]
     assert asyncio.run(read(gap, gap | {"prefix": "abcx"})) == [10, 7]
+
+
+def test_through_an_editor_the_language_server_is_asked_and_its_requests_are_counted(
+    gateway: RunningGateway, tmp_path: Path
+) -> None:
+    gateway.engine.play([Reply(then=(Say(" some(thing)\n\nx"),))])
+
+    async def check() -> None:
+        server = Metered(gateway.port, MODEL)
+        async with Editor.started(tmp_path, gateway.url) as editor:
+            path = tmp_path / "a.py"
+            completing = await InEditor.opened(editor, path, "x = 1\n\ny =\n", server)
+            await completing.arrived("x = 1\n\ny =\n", 10)
+            keys = [f"x = 1\n\ny ={typed}\n" for typed in (" ", " s", " so")]
+            shown = [await completing.at(text, len(text) - 1) for text in keys]
+            assert [each and each.text for each in shown] == ["y = some(thing)"] * 3
+            await completing.close()
+        assert 1 <= completing.requests <= 3
+        await server.close()
+
+    asyncio.run(check())
 
 
 # -- what is counted ------------------------------------------------------------------------------
