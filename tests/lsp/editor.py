@@ -110,6 +110,8 @@ class Editor:
         """What happens just before an edit arrives."""
         self.pretends = False
         """Whether it says that it made an edit which came too late, as Neovim does."""
+        self.mute = False
+        """Whether it says nothing of an edit that it made."""
         self._buffers: dict[str, Buffer] = {}
         self._encoding: Encoding = encoding
         client.feature(STATUS)(lambda params: self.statuses.append(_plain(params)))
@@ -137,7 +139,7 @@ class Editor:
         assert answer is None or answer in titles, titles
         return lsp.MessageActionItem(title=answer) if answer is not None else None
 
-    def _apply(self, params: lsp.ApplyWorkspaceEditParams) -> lsp.ApplyWorkspaceEditResult:
+    def _apply(self, params: lsp.ApplyWorkspaceEditParams) -> lsp.ApplyWorkspaceEditResult | None:
         self.before_apply()
         changes = params.edit.document_changes or []
         edits = [each for each in changes if isinstance(each, lsp.TextDocumentEdit)]
@@ -148,6 +150,8 @@ class Editor:
         for each in edits:
             self._buffers[each.text_document.uri].apply(each.edits)
         self.applied.append(params.label)
+        if self.mute:
+            return None
         return lsp.ApplyWorkspaceEditResult(applied=True)
 
     async def edit(

@@ -133,6 +133,20 @@ def test_an_editor_that_has_a_newer_text_is_sent_the_edit_again(
     play(gateway, shop, work)
 
 
+def test_an_edit_is_over_where_an_editor_says_nothing_of_it(
+    gateway: RunningGateway, shop: Path
+) -> None:
+    gateway.engine.play([answers(NEW_LOAD)])
+
+    async def work(editor: Editor) -> None:
+        buffer = editor.open(shop, SHOP)
+        editor.mute = True
+        assert await asyncio.wait_for(editor.edit(buffer, INSTRUCTION), 30) == DONE
+        assert (buffer.text, editor.applied) == (LOADED, [INSTRUCTION])
+
+    play(gateway, shop, work)
+
+
 def test_what_collides_is_handed_back_and_the_text_stays_as_it_was_typed(
     gateway: RunningGateway, shop: Path
 ) -> None:

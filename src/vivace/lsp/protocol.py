@@ -1,8 +1,9 @@
-"""pygls' protocol, but for three things.
+"""pygls' protocol, but for four things.
 
 It keeps no documents: ours are kept elsewhere, and two copies of every file are one too many.
-A command is a coroutine like any other request, so that ``$/cancelRequest`` reaches it. And what
-goes wrong is told without its traceback, which quotes code and ends in the editor's log.
+A command is a coroutine like any other request, so that ``$/cancelRequest`` reaches it. What cannot
+be understood is answered, so that neither side waits for ever. And what goes wrong is told without
+its traceback, which quotes code and ends in the editor's log.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lsprotocol.types import (
     ExecuteCommandParams,
     ResponseError,
 )
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 __all__ = ["Protocol"]
@@ -38,6 +39,18 @@ class Protocol(LanguageServerProtocol):
         if handler is None:
             raise JsonRpcInvalidParams(f"There is no command {params.command!r}.")
         return await handler(params.arguments or [])
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            number, what = data.get("id"), error.to_response_error()
+            if isinstance(number, str | int):
+                if "method" in data:
+                    self._send_response(number, error=what)
+                else:
+                    self._handle_response(number, error=what)
+            raise
 
     def _send_response(
         self, msg_id: str | int, result: Any = None, error: ResponseError | None = None
