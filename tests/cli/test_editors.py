@@ -53,6 +53,7 @@ def test_helix_gets_a_language_server_beside_what_is_there(tmp_path: Path) -> No
     settings = tomllib.loads(path.read_text())
     assert settings["language"] == [{"name": "rust"}]
     assert settings["language-server"]["vivace"]["args"] == ["lsp", "--url", URL]
+    assert "Ctrl-x" in told(tmp_path, "helix")
 
 
 def test_emacs_keeps_to_the_folder_that_is_there(tmp_path: Path) -> None:

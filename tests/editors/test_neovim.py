@@ -48,6 +48,15 @@ def test_ghost_text_appears_and_tab_takes_it(neovim: Neovim) -> None:
     eventually(lambda: neovim.text == f"{FUNCTION}!\n\nx = 1")
 
 
+def test_the_server_is_told_what_was_accepted(neovim: Neovim) -> None:
+    neovim.keys("ide")
+    eventually(lambda: neovim.ghost.endswith("return bar"))
+    assert neovim.lua("require('vivace').statusline()") == "Vivace ready"
+    neovim.keys("<Tab>")
+    said = "Vivace ready: Number 7 was accepted."
+    eventually(lambda: neovim.lua("require('vivace').statusline()") == said)
+
+
 def test_what_is_typed_just_before_tab_is_not_put_behind_the_suggestion(neovim: Neovim) -> None:
     neovim.keys("ide")
     eventually(lambda: neovim.ghost == "f foo(bar):\n    return bar")

@@ -76,6 +76,19 @@ class Buffer:
         assert not isinstance(found, lsp.InlineCompletionList)
         return found[0] if found else None
 
+    async def items(self, behind: str | None = None) -> list[lsp.CompletionItem]:
+        """Of the list, when the person asks for it."""
+        at = len(self.text) if behind is None else self.text.index(behind) + len(behind)
+        found = await self._client.text_document_completion_async(
+            lsp.CompletionParams(
+                position=self.document.position(at),
+                text_document=lsp.TextDocumentIdentifier(uri=self.uri),
+                context=lsp.CompletionContext(trigger_kind=lsp.CompletionTriggerKind.Invoked),
+            )
+        )
+        assert isinstance(found, list)
+        return found
+
     def apply(self, edits: Sequence[object]) -> None:
         """From the end, so that what stands before is where it was."""
         found = [each for each in edits if isinstance(each, lsp.TextEdit)]
@@ -204,6 +217,7 @@ async def running(
     *,
     encodings: Sequence[Encoding] = ("utf-16",),
     known: dict[str, Any] = KNOWN,
+    shows_ghosts: bool = True,
     options: dict[str, Any] | None = None,
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
     client = make_test_lsp_client()
@@ -226,13 +240,14 @@ async def running(
         ),
         window=lsp.WindowClientCapabilities(work_done_progress=True),
         text_document=lsp.TextDocumentClientCapabilities(
+            inline_completion=lsp.InlineCompletionClientCapabilities() if shows_ghosts else None,
             code_action=lsp.CodeActionClientCapabilities(
                 code_action_literal_support=lsp.ClientCodeActionLiteralOptions(
                     code_action_kind=lsp.ClientCodeActionKindOptions(
                         value_set=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor]
                     )
                 )
-            )
+            ),
         ),
         experimental=known,
     )

@@ -124,7 +124,8 @@ def _emacs_folder(person: Person) -> Path:
 # -- Helix ----------------------------------------------------------------------------------------
 
 # "Languages" (docs.helix-editor.com/languages.html), checked 2026-11-16. Helix shows no inline
-# completions (its pull request 14876 is open): edits and code actions only.
+# completions (its pull request 14876 is open): items of its list of completions, edits and code
+# actions only.
 _HELIX = "Languages, docs.helix-editor.com/languages.html, checked 2026-11-16"
 
 
@@ -139,7 +140,8 @@ def _helix(endpoint: Endpoint, person: Person) -> Recipe:
     example = '[[language]]\n  name = "rust"\n  language-servers = ["rust-analyzer", "vivace"]'
     notes = [
         f"Name it behind the other servers of each language that should have it:\n  {example}",
-        "Space-a offers its edits. Helix shows no text of a suggestion behind the cursor yet.",
+        "Ctrl-x in insert mode asks for a suggestion, which stands last in the list.",
+        "Space-a offers its edits. Helix shows no suggestion behind the cursor yet.",
     ]
     if endpoint.key_env:
         notes.insert(0, f"Start Helix with {_key_by_hand(endpoint)} in its environment.")

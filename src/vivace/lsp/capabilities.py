@@ -27,6 +27,8 @@ class Client(Struct, frozen=True):
     versioned_edits: bool = False
     """Whether it refuses an edit that was made for an older text."""
     progress: bool = False
+    inline_completion: bool = False
+    """Whether it shows suggestions behind the cursor."""
     code_actions: bool = False
     """Whether a code action may say which diagnostic it fixes, and of which kind it is."""
     known: Known = Known()
@@ -41,6 +43,7 @@ def read_capabilities(told: ClientCapabilities) -> Client:
         encoding=_ENCODINGS[PositionEncodingKind(encoding)],
         versioned_edits=can("workspace.workspace_edit.document_changes"),
         progress=can("window.work_done_progress"),
+        inline_completion=can("text_document.inline_completion"),
         code_actions=can("text_document.code_action.code_action_literal_support"),
         known=_known(told.experimental),
     )

@@ -7,6 +7,7 @@ protocol says of it: no editor that keeps one counts it.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -37,6 +38,8 @@ class Document:
         self.version = version
         self.worked_at = 0
         """Where it was changed last."""
+        self.changed_at = float("-inf")
+        """When, by the clock that only goes on."""
         self.text = text
         self.encoding: Encoding = encoding
         self._starts = _starts(text)
@@ -60,6 +63,7 @@ class Document:
             else:
                 self._replace(0, len(self.text), each.text)
         self.version = version
+        self.changed_at = time.monotonic()
 
     def _replace(self, start: int, end: int, new: str) -> None:
         before = self.text

@@ -15,6 +15,7 @@ from lsprotocol.types import (
     INITIALIZED,
     SHUTDOWN,
     TEXT_DOCUMENT_CODE_ACTION,
+    TEXT_DOCUMENT_COMPLETION,
     TEXT_DOCUMENT_DID_CHANGE,
     TEXT_DOCUMENT_DID_CLOSE,
     TEXT_DOCUMENT_DID_OPEN,
@@ -23,6 +24,7 @@ from lsprotocol.types import (
     WORKSPACE_DID_CHANGE_CONFIGURATION,
     WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
     CodeActionOptions,
+    CompletionOptions,
     DidChangeConfigurationParams,
     DidChangeWorkspaceFoldersParams,
     InitializedParams,
@@ -40,15 +42,17 @@ from vivace.lsp.address import Address
 from vivace.lsp.capabilities import read_capabilities
 from vivace.lsp.code_actions import KINDS, CodeActions
 from vivace.lsp.completers import Completers
+from vivace.lsp.completion import Completion
 from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import ACCEPTED, EDIT, PAUSE, REDIRECT, STOP
 from vivace.lsp.files import Files
-from vivace.lsp.inline_completion import InlineCompletion, MakeCompleter
+from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.offers import Offers
 from vivace.lsp.protocol import Protocol
 from vivace.lsp.session import Session
 from vivace.lsp.settings import read_settings
+from vivace.lsp.suggestions import MakeCompleter, Suggestions
 from vivace.lsp.synchronization import Synchronization
 from vivace.workspace.language_server import path_of
 
@@ -73,10 +77,11 @@ class Server:
         self._usage = Usage(UsageFile(state))
         offers = Offers(session.documents, self._usage)
         self._completers = Completers(session, address, self._usage)
-        completion = InlineCompletion(session, offers, completer or self._completers.make)
-        self._completion = completion
+        self._suggestions = suggestions = Suggestions(session, completer or self._completers.make)
+        inline = InlineCompletion(session, suggestions, offers)
+        self._completion = Completion(session, suggestions, offers)
         commands = ExecuteCommand(session, offers, address, state)
-        documents = Synchronization(session, completion, commands)
+        documents = Synchronization(session, suggestions, commands)
         self._answer(INITIALIZE, self._initialize)
         self._answer(INITIALIZED, self._initialized)
         self._answer(SHUTDOWN, self._shutdown)
@@ -85,8 +90,8 @@ class Server:
         self._answer(TEXT_DOCUMENT_DID_OPEN, documents.did_open)
         self._answer(TEXT_DOCUMENT_DID_CHANGE, documents.did_change)
         self._answer(TEXT_DOCUMENT_DID_CLOSE, documents.did_close)
-        self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, completion.answer, InlineCompletionOptions())
-        actions = CodeActions(session, completion.moved)
+        self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, inline.answer, InlineCompletionOptions())
+        actions = CodeActions(session, suggestions.moved)
         offered = CodeActionOptions(code_action_kinds=list(KINDS))
         self._answer(TEXT_DOCUMENT_CODE_ACTION, actions.answer, offered)
         self._answer(WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.cancel_progress)
@@ -111,13 +116,15 @@ class Server:
             folders = [params.root_uri]
         session.files.folders = [path_of(each) for each in folders]
         self._set(params.initialization_options)
+        if not session.editor.client.inline_completion:
+            self._answer(TEXT_DOCUMENT_COMPLETION, self._completion.answer, CompletionOptions())
 
     async def _initialized(self, _: InitializedParams) -> None:
         await self._completers.load()
 
     async def _configure(self, params: DidChangeConfigurationParams) -> None:
         if self._set(params.settings):
-            await self._completion.close_all()
+            await self._suggestions.close_all()
 
     def _set(self, given: Any) -> bool:
         """Whether anything is other than before."""
@@ -137,7 +144,7 @@ class Server:
         ]
 
     async def _shutdown(self, _: None) -> None:
-        await self._completion.close_all()
+        await self._suggestions.close_all()
         await self._completers.close()
         await self._usage.close()
 

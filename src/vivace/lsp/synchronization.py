@@ -11,18 +11,18 @@ from lsprotocol.types import (
 from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import Status
 from vivace.lsp.files import name_for
-from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.session import Session
+from vivace.lsp.suggestions import Suggestions
 
 __all__ = ["Synchronization"]
 
 
 class Synchronization:
     def __init__(
-        self, session: Session, completion: InlineCompletion, commands: ExecuteCommand
+        self, session: Session, suggestions: Suggestions, commands: ExecuteCommand
     ) -> None:
         self._session = session
-        self._completion = completion
+        self._suggestions = suggestions
         self._commands = commands
 
     async def did_open(self, params: DidOpenTextDocumentParams) -> None:
@@ -46,4 +46,4 @@ class Synchronization:
         self._session.files.closed(uri)
         self._session.editor.forget_status(uri)
         self._commands.closed(uri)
-        await self._completion.close(uri)
+        await self._suggestions.close(uri)
