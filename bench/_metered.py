@@ -62,6 +62,9 @@ class Metered:
     """As an editor asks, over the lanes of one connection. The figures are the engine's as the
     gateway has them; answers that are broken off are in them."""
 
+    has_tiers = False
+    """So nothing is asked but for keys and jumps, at the same moments in every way."""
+
     def __init__(self, port: int, model: str) -> None:
         self.asked: list[Asked] = []
         self.url = f"http://127.0.0.1:{port}/v1"
@@ -103,6 +106,8 @@ class Metered:
 class Reckoned:
     """No engine at all: what one with a single slot would read, which keeps the last prompt as far
     as the next is the same. Nothing is ever answered."""
+
+    has_tiers = False
 
     def __init__(self, tokenizer: Tokenizer, template: Fim) -> None:
         self.asked: list[Asked] = []

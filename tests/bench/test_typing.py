@@ -101,6 +101,8 @@ def test_a_place_is_left_for_another_at_the_rate_that_is_written_down() -> None:
 class Answering:
     """Says the same to every gap."""
 
+    has_tiers = False
+
     def __init__(self, answer: str = "", seconds: float = 0.0) -> None:
         self.asked: list[Asked] = []
         self.broken_off = 0

@@ -82,7 +82,9 @@ LLAMA: Routes = {
 
 def test_llama_cpp_is_asked_in_its_own_form_and_from_then_on_in_no_other() -> None:
     async def twice(lanes: Lanes) -> list[str]:
-        return [await whole(lanes, stop=["\n"], model="m", max_tokens=9) for _ in range(2)]
+        found = [await whole(lanes, stop=["\n"], model="m", max_tokens=9) for _ in range(2)]
+        assert not lanes.has_tiers
+        return found
 
     with PlainEndpoint(LLAMA) as endpoint:
         assert use(endpoint.url, twice) == ["urn 1", "urn 1"]
@@ -174,6 +176,7 @@ def test_our_own_gateway_is_asked_for_a_gap_where_no_websocket_gets_through(
 
     async def asked(lanes: Lanes) -> str:
         await whole(lanes, generate=False)
+        assert lanes.has_tiers
         async for _ in lanes.fill("a.py", Gap(fill={"prefix": "x"}, max_tokens=1_000_000)):
             break
         return await whole(lanes)

@@ -113,7 +113,9 @@ def test_what_is_typed_and_all_that_is_asked_arrives(gateway: RunningGateway) ->
         files = [{"path": "b.py", "text": "x"}]
         fill = {"prefix": "def f", "suffix": "\n", "typed": "(): ret", "path": "a.py"}
         typed = Gap(fill=fill | {"files": files}, model="local-model", stop=(",",))
-        return await whole(lanes.fill("a.py", typed))
+        answer = await whole(lanes.fill("a.py", typed))
+        assert lanes.has_tiers
+        return answer
 
     assert use(gateway.url, ask) == "urn 1"
 

@@ -37,3 +37,15 @@ def test_who_wants_it_only_at_pauses_has_every_key_begin_the_wait_anew() -> None
     pace.typed(10.4)
     assert pace.delay(10.0, 10.8) > 0
     assert pace.delay(10.0, 10.95) <= 0
+
+
+def test_the_engine_works_ahead_for_whoever_does_not_want_it_to_rest() -> None:
+    assert typing("auto", 2.0).works_ahead
+    assert not typing("pauses", 0.1).works_ahead
+
+
+def test_what_follows_a_suggestion_is_wanted_where_it_comes_before_that_was_read() -> None:
+    assert typing("auto", 0.5).follows
+    assert not typing("auto", 3.0).follows
+    assert not typing("pauses", 0.5).follows
+    assert not Pace().follows, "nobody knows how fast the engine is"

@@ -20,6 +20,7 @@ class Typist:
         self.before, _, self.after = document.partition("|")
         self.session = Session(path, 4_000)
         self.now = 0.0
+        self.follow = False
 
     def type(self, text: str, closers: str = "") -> Decision:
         self.before += text
@@ -32,9 +33,18 @@ class Typist:
 
     def look_ahead(self, pause: float) -> Ask | float | None:
         self.now += pause
-        return self.session.ahead(self.before + self.after, len(self.before), self.now)
+        text, offset = self.before + self.after, len(self.before)
+        return self.session.ahead(text, offset, self.now, follow=self.follow)
 
-    def answer(self, asked: Decision, text: str) -> Decision:
+    def follow_up(self) -> Ask:
+        """What is asked while the suggestion is read."""
+        self.follow = True
+        asked = self.look_ahead(1.0)
+        assert isinstance(asked, Ask)
+        assert asked.background
+        return asked
+
+    def answer(self, asked: Decision | float | None, text: str) -> Decision:
         assert isinstance(asked, Ask)
         for sign in text:
             if self.session.heard(asked.number, sign):
@@ -153,6 +163,77 @@ def test_nothing_is_read_ahead_while_somebody_waits_for_an_answer() -> None:
     assert isinstance(typist.look_ahead(0.0), Ask)
 
 
+def test_a_line_that_ends_where_it_is_typed_to_is_not_asked_about_again() -> None:
+    typist = Typist()
+    assert isinstance(typist.answer(typist.type("    return a"), " a\n\n"), Nothing)
+
+
+# -- what follows a suggestion --------------------------------------------------------------------
+
+
+def test_what_follows_a_suggestion_stands_when_it_is_taken() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    if a:\n\n")
+    asked = typist.follow_up()
+    assert asked.typed == "    if a"
+    typist.answer(asked, ":\n        return b\n    return a\n")
+    assert typist.type("    if a:") == Show("\n        return b", 0)
+
+
+def test_where_a_suggestion_ends_its_line_the_next_lines_stand_when_one_is_begun() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    c = a + b\n\n")
+    typist.answer(typist.follow_up(), " b\n    d = c\n    return d\n\n\nprint")
+    assert isinstance(typist.type("    c = a + b"), Nothing), "there is no more for this line"
+    assert typist.type("\n    ") == Show("d = c\n    return d", 0)
+
+
+def test_a_suggestion_is_followed_once_and_only_when_it_is_being_read() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    return a + b\n\n")
+    typist.follow = True
+    assert isinstance(typist.look_ahead(0.1), float)
+    typist.type("    ret")
+    assert isinstance(typist.look_ahead(0.25), float), "the key began the wait anew"
+    asked = typist.look_ahead(0.25)
+    assert isinstance(asked, Ask)
+    for seconds in (0.5, 1.0, 2.0):
+        assert not isinstance(typist.look_ahead(seconds), Ask)
+    typist.answer(asked, " c\n\n")
+    assert not isinstance(typist.look_ahead(1.0), Ask)
+
+
+def test_what_follows_is_kept_while_the_suggestion_is_typed_and_dropped_when_it_is_not() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    return a + b\n\n")
+    asked = typist.follow_up()
+    typist.type("    return")
+    assert typist.session.is_following(asked.number)
+    assert isinstance(typist.type(" x"), Ask)
+    assert not typist.session.is_following(asked.number)
+    assert typist.session.heard(asked.number, "late")
+
+
+def test_who_takes_a_suggestion_waits_for_what_follows_if_it_is_being_written() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    if a:\n\n")
+    asked = typist.follow_up()
+    typist.session.heard(asked.number, ":\n        ret")
+    assert typist.type("    if a:") == Wait(asked.number)
+    assert typist.answer(asked, "urn b\n    return a\n") == Show("\n        return b", 0)
+
+
+def test_who_takes_a_suggestion_does_not_wait_for_what_nobody_has_begun() -> None:
+    typist = Typist()
+    typist.answer(typist.ask(), "    if a:\n\n")
+    follows = typist.follow_up()
+    asked = typist.type("    if a:")
+    assert isinstance(asked, Ask)
+    assert not asked.background
+    assert (asked.typed, asked.starts_with) == (follows.typed, "")
+    assert not typist.session.is_following(follows.number)
+
+
 def test_other_files_change_only_with_the_anchor() -> None:
     typist = Typist()
     typist.session.neighbours = [Neighbour("new.py", "x = 1\n"), Neighbour("old.py", "y = 2\n")]
@@ -188,26 +269,26 @@ class Typing(RuleBasedStateMachine):
         self.read: Window | None = None
         """What the engine read last."""
         self.read_here: Window | None = None
-        """The same, if it was ahead and nobody went elsewhere since, or paused behind a key."""
-        self.untouched = False
+        """The same, if it was ahead and no key came since."""
+        self.following: Ask | None = None
 
     def key(self, *, here: bool = False) -> None:
         self.now += 0.1
-        self.untouched = False
+        ahead, self.read_here = self.read_here, None
         self.decision = self.session.at(self.text, self.offset, self.now)
         if isinstance(self.decision, Ask):
             self.running = self.decision
-            assert not here or self.read_here in (None, self.decision.window)
-            self.read = self.decision.window
-            rest = self.text[self.offset :]
-            told = self.text[: self.offset]
-            self.asked[self.decision.number] = (
-                told,
-                rest,
-                _writes(told, self.decision.starts_with),
-            )
-        if not here:
-            self.read_here = None
+            assert not here or ahead in (None, self.decision.window)
+            self.ask(self.decision)
+        following = self.following
+        if following is not None and self.decision == Wait(following.number):
+            self.running, self.following = following, None
+
+    def ask(self, ask: Ask) -> None:
+        self.read = ask.window
+        told = self.text[: self.offset]
+        written = _writes(ask.window.prefix + ask.typed, ask.starts_with)
+        self.asked[ask.number] = (told, self.text[self.offset :], written)
 
     @rule(text=st.sampled_from(["a", "b", "(", " ", "\n", "ab", "c)", "."]))
     def types(self, text: str) -> None:
@@ -236,25 +317,42 @@ class Typing(RuleBasedStateMachine):
     @rule()
     def waits(self) -> None:
         self.now += 20.0
-        if not self.untouched:
-            self.read_here = None
 
-    @rule(elsewhere=st.none() | st.integers(0, 40))
-    def looks_ahead(self, elsewhere: int | None) -> None:
-        if elsewhere is not None:
+    @rule(elsewhere=st.none() | st.integers(0, 40), follow=st.booleans())
+    def looks_ahead(self, elsewhere: int | None, follow: bool) -> None:
+        if elsewhere is not None and min(elsewhere, len(self.text)) != self.offset:
             self.offset, self.read_here = min(elsewhere, len(self.text)), None
             if isinstance(self.decision, Show):
                 self.decision = Nothing()  # it is there no more
-        found = self.session.ahead(self.text, self.offset, self.now)
+        self.now += 0.3
+        found = self.session.ahead(self.text, self.offset, self.now, follow=follow)
         if isinstance(self.decision, Ask | Wait) and self.running is not None:
             assert found is None, "whoever waits for an answer goes before"
         if isinstance(found, float):
             assert found > 0
-        if isinstance(found, Ask):
+        if not isinstance(found, Ask):
+            return
+        again = self.session.ahead(self.text, self.offset, self.now, follow=follow)
+        assert not isinstance(again, Ask)
+        if found.background:
+            assert isinstance(self.decision, Show)
+            self.following = found
+            self.ask(found)
+        else:
             assert found.window != self.read
-            assert not isinstance(self.session.ahead(self.text, self.offset, self.now), Ask)
             self.read = self.read_here = found.window
-            self.untouched = True
+
+    @precondition(lambda self: self.following is not None)
+    @rule(count=st.integers(0, 12), ends=st.booleans(), failed=st.booleans())
+    def what_follows_is_written(self, count: int, ends: bool, failed: bool) -> None:
+        assert self.following is not None
+        number = self.following.number
+        for sign in self.asked[number][2][:count]:
+            if self.session.heard(number, sign):
+                break
+        if ends:
+            self.session.ended(number, failed=failed)
+            self.following = None
 
     @precondition(lambda self: self.running is not None)
     @rule(count=st.integers(0, 12), failed=st.booleans())

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,8 +31,15 @@ class Server:
     written: int = 0
     cancelled: int = 0
     reads_for_ever: bool = False
+    has_tiers: bool = False
+    then: str = ""
+    """What follows, if something else does."""
+    stops_behind: int = 1_000
+    """Characters of what follows, behind which the engine is busy with others."""
     reads: asyncio.Event = field(default_factory=asyncio.Event)
     writes: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
         self.asked.append(gap)
@@ -43,7 +51,11 @@ class Server:
                 await asyncio.sleep(3600 * self.reads_for_ever)
                 return
             self.writes.set()
-            for sign in self.says:
+            says = self.then if gap.fill.get("typed") else self.says
+            for number, sign in enumerate(says):
+                if gap.background and number == self.stops_behind:
+                    self.stopped.set()
+                    await self.goes_on.wait()
                 await asyncio.sleep(self.between)
                 self.written += 1
                 yield sign
@@ -323,7 +335,7 @@ def test_when_nobody_types_for_a_while_what_was_typed_is_read_ahead_once() -> No
     assert after.fill["typed"] == "\n"
 
 
-def test_it_is_a_timer_that_has_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timer_has_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
     async def typed() -> None:
         desk = completing(server)
         await desk.at(*at(TEXT))
@@ -384,3 +396,114 @@ def test_nothing_is_read_ahead_of_a_document_that_was_closed() -> None:
 
     server = Server(reads_for_ever=True)
     asyncio.run(closed())
+
+
+# -- what follows a suggestion --------------------------------------------------------------------
+
+HEAD = TEXT.replace("|", "    if a:|")
+"""What stands there when the suggestion is taken."""
+
+
+def following(**more: Any) -> Server:
+    """Suggests the head of a block, and then its body."""
+    return Server("    if a:\n\n", then=":\n        return b\n    x", has_tiers=True, **more)
+
+
+async def suggested(server: Server) -> tuple[Completing, Clock]:
+    """Somebody has read a suggestion for a second."""
+    clock = Clock()
+    desk = Completing(server, "lane", "a.py", clock=clock)
+    desk.pace.answered(0.1)
+    assert await desk.at(*at(TEXT)) is not None
+    clock.now += 1.0
+    return desk, clock
+
+
+def test_what_follows_a_suggestion_is_there_when_it_is_taken() -> None:
+    async def taken() -> Suggestion | None:
+        desk, _ = await suggested(server)
+        await read_ahead(desk, TEXT)
+        return await desk.at(*at(HEAD))
+
+    server = following()
+    found = asyncio.run(taken())
+    assert found is not None
+    assert found.text == "\n        return b"
+    _, follows = server.asked
+    assert (follows.fill["typed"], follows.background) == ("    if a", True)
+    assert follows.body()["service_tier"] == "flex"
+
+
+def test_what_follows_is_left_at_once_by_who_types_something_else() -> None:
+    async def typed() -> None:
+        desk, _ = await suggested(server)
+        desk.warm(*at(TEXT))
+        await server.stopped.wait()
+        cancelled = server.cancelled
+        assert await desk.at(*at(TEXT.replace("|", "    if|"))) is not None
+        assert server.cancelled == cancelled, "it goes on while it fits"
+        await desk.at(*at(TEXT.replace("|", "    for x in|")))
+        assert server.cancelled > cancelled
+        assert not server.asked[-1].background, (
+            "what is typed was asked about, and waited for nobody"
+        )
+
+    server = following(stops_behind=0)
+    asyncio.run(typed())
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_who_takes_a_suggestion_waits_for_what_follows_only_if_it_is_being_written(
+    begun: bool,
+) -> None:
+    async def taken() -> Suggestion | None:
+        desk, _ = await suggested(server)
+        desk.warm(*at(TEXT))
+        await server.stopped.wait()
+        asking = asyncio.create_task(desk.at(*at(HEAD)))
+        await asyncio.sleep(0)
+        if begun:
+            server.goes_on.set()
+        async with asyncio.timeout(20):
+            return await asking
+
+    server = following(stops_behind=4 if begun else 0)
+    found = asyncio.run(taken())
+    assert found is not None
+    assert found.text == "\n        return b"
+    assert len(server.asked) == (2 if begun else 3)
+
+
+@pytest.mark.parametrize("why", ["no tiers", "slow", "pauses", "paused", "quick"])
+def test_what_follows_is_not_asked_where_that_does_not_pay(why: str) -> None:
+    async def shown() -> None:
+        server.has_tiers = why != "no tiers"
+        desk, clock = await suggested(server)
+        if why == "slow":
+            for _ in range(20):
+                desk.pace.answered(3.0)
+        if why == "pauses":
+            desk.pace = Pace("pauses")
+            desk.pace.answered(0.1)
+        if why == "paused":
+            desk.unasked = lambda: False
+        if why == "quick":
+            clock.now -= 0.9
+        await read_ahead(desk, TEXT)
+
+    server = following()
+    asyncio.run(shown())
+    assert len(server.asked) == 1
+
+
+def test_a_timer_has_what_follows_asked() -> None:
+    async def shown() -> None:
+        desk = completing(server)
+        assert await desk.at(*at(TEXT)) is not None
+        async with asyncio.timeout(20):
+            await server.stopped.wait()
+        await desk.close()
+
+    server = following(stops_behind=0)
+    asyncio.run(shown())
+    assert server.asked[-1].background

@@ -1,4 +1,4 @@
-"""Where the cursor goes the engine reads ahead, and nowhere else."""
+"""What is done before a key asks for it: where the cursor goes, and behind a suggestion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ TEXT = "def add(a, b):\n    \n\n\ndef sub(a, b):\n    \n\n\nend\n"
 
 def answer(body: dict[str, Any]) -> list[bytes]:
     response = {"id": "resp_1", "fill": True}
-    written = [{"type": "response.output_text.delta", "delta": "    return a\n\n"}]
+    follows = " a\n    c = a\n\n" if "typed" in body["fill"] else "    return a\n\n"
+    written = [{"type": "response.output_text.delta", "delta": follows}]
     return sse(
         {"type": "response.created", "response": response},
         *(written if body["generate"] else []),
@@ -92,5 +93,22 @@ def test_nothing_is_read_ahead_where_nobody_may_be_going_to_type(tmp_path: Path,
             await go(editor, buffer, "def sub")
         last = await typed_in(editor, tmp_path, "last.py")
         assert await last.complete("def sub(a, b):\n    ") is not None
+
+    assert play(tmp_path, work) == []
+
+
+def test_what_follows_a_suggestion_is_there_when_it_was_taken(tmp_path: Path) -> None:
+    async def work(editor: Editor, endpoint: PlainEndpoint) -> None:
+        buffer = editor.open(tmp_path / "a.py", "def add(a, b):\n    ")
+        assert await buffer.complete() is not None
+        await editor.until(lambda: endpoint.asked[-1][1].get("service_tier") == "flex")
+        buffer.type("return a")
+        assert await buffer.complete() is None, "there is no more for this line"
+        requests = len(endpoint.asked)
+        buffer.type("\n    ")
+        found = await buffer.complete()
+        assert found is not None
+        assert found.insert_text == "c = a"
+        assert len(endpoint.asked) == requests
 
     assert play(tmp_path, work) == []

@@ -43,6 +43,10 @@ class Lanes:
         self._endpoint: Endpoint | None = None
         self._ways: list[_Way] = []
         """To ask; the one that was understood last comes first."""
+        self.has_tiers = False
+        """Whether who answered last lets work wait that is marked as background."""
+        self._ours: Sequence[_Way] = ()
+        """Those that only our own server knows."""
         self._closed = False
 
     async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
@@ -83,13 +87,16 @@ class Lanes:
         if not self._ways:
             base = api_address(self._url)
             forms = (Responses(base), Infill(base), Completions(base))
-            self._ways = [self._over_socket, *(partial(self._over_http, form) for form in forms)]
+            ours, *theirs = (partial(self._over_http, form) for form in forms)
+            self._ours = (self._over_socket, ours)
+            self._ways = [*self._ours, *theirs]
         return tuple(self._ways)
 
     def _understood(self, way: _Way) -> None:
         if self._ways[0] is not way:
             self._ways.remove(way)
             self._ways.insert(0, way)
+        self.has_tiers = way in self._ours
 
     async def _over_socket(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
         try:

@@ -29,6 +29,10 @@ class Memory:
         if answer.text:
             self._answers.appendleft(answer)
 
+    def has(self, answer: Answer) -> bool:
+        """Whether a model wrote just this."""
+        return answer in self._answers
+
     def fitting(self, before: str, after: str) -> str | None:
         """The rest of an answer that goes on from here, of which something is left."""
         for answer in self._answers:

@@ -19,6 +19,8 @@ _PART = 0.35
 _LONGEST = 0.4
 _PAUSE = 0.5
 """Seconds without a key that are a pause."""
+_READING = 1.0
+"""Seconds that a suggestion is looked at."""
 _AWAY = 1.5
 """Seconds; what is longer between two keys says nothing of how fast somebody types."""
 
@@ -34,6 +36,11 @@ class Pace:
     def works_ahead(self) -> bool:
         """Whether the engine may work before a key asks it to."""
         return self._timing != "pauses"
+
+    @property
+    def follows(self) -> bool:
+        """Whether what follows a suggestion can be there by the time that it was read."""
+        return self.works_ahead and 0 < self._answer <= _READING
 
     def typed(self, now: float) -> None:
         if self._last is not None and 0 < now - self._last < _AWAY:

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from vivace.completion.anchor import Anchor, Typed, anchored, line_before, typed_since
-from vivace.completion.extent import Cut, cut
 from vivace.completion.healing import held_back
 from vivace.completion.memory import Answer, Memory
 from vivace.completion.neighbours import Neighbour, pieces_of
+from vivace.completion.running import Running
 from vivace.completion.trimming import Place, closers_written, trimmed
 from vivace.completion.windows import Window, window
 from vivace.protocol.requests import OtherFile
@@ -30,10 +30,10 @@ __all__ = ["Ask", "Decision", "Nothing", "Session", "Show", "Wait"]
 
 _MOST_TYPED = 1_000
 """Characters, about 256 tokens; then the gap is anchored anew."""
-_BLIND = 24
-"""Characters that may be typed while an answer has not begun; then it is hardly about them."""
 _MOST_TRIES = 2
 """Answers with an enforced beginning, after a free one, for the same prompt."""
+_GLANCE = 0.3
+"""Seconds without a key, after which a suggestion is being read: there is time to go on from it."""
 _IDLE = 8.0
 """Seconds without a key, after which the gap is anchored anew: there is time to read it."""
 
@@ -48,6 +48,8 @@ class Ask(Struct, frozen=True):
     """What an answer must begin with; enforced, since a free one did not."""
     generate: bool = True
     """False: it is only read, so that a key behind it is answered sooner."""
+    background: bool = False
+    """Nobody waits for it yet."""
 
 
 class Show(Struct, frozen=True):
@@ -67,31 +69,6 @@ class Nothing(Struct, frozen=True):
 Decision = Ask | Show | Wait | Nothing
 
 
-class _Running(Struct):
-    number: int
-    anchor: Anchor
-    window: Window
-    told: str
-    starts_with: str
-    line: str
-    """What stands before the answer on its first line."""
-    one_line: bool
-    text: str = ""
-
-    @property
-    def cut(self) -> Cut:
-        return cut(self.text, self.line, one_line=self.one_line)
-
-    def may_fit(self, anchor: Anchor, typed: str) -> bool:
-        """Whether what it writes may still go on from what is typed."""
-        if anchor != self.anchor or not typed.startswith(self.told):
-            return False
-        since = typed[len(self.told) :]
-        if not self.text:
-            return len(since) <= _BLIND and "\n" not in since.strip(" \t")
-        return self.text.startswith(since) or since.startswith(self.text)
-
-
 class Session:
     def __init__(self, path: str, room: int) -> None:
         """``room``: characters of the file that a prompt may have, and half as many of others."""
@@ -109,7 +86,11 @@ class Session:
         self._untouched = False
         """Whether nobody has typed since the gap was read ahead: then time does not age it."""
         self._last = float("-inf")
-        self._running: _Running | None = None
+        self._running: Running | None = None
+        self._following: Running | None = None
+        """The answer to come behind what is suggested, while nobody waits for it."""
+        self._suggested = ("", "")
+        """Where something was shown last: what was typed, and what will be if it is taken."""
         self._number = 0
         self._tries: Counter[str] = Counter()
         """How often it was asked behind what was typed since the anchor."""
@@ -118,52 +99,70 @@ class Session:
         """What to do about the cursor at this place of this text; ``now`` is when it came there."""
         anchor, typed = self._located(text, offset, now)
         shown = self._shown(anchor, typed)
+        self._suggested = (typed.text, typed.text + shown.text) if shown is not None else ("", "")
         if shown is not None:
+            following = self._following
+            if following is not None and not self._suggested[1].startswith(following.told):
+                self._forget(following)
             return shown
         running = self._running
         if running is not None and running.may_fit(anchor, typed.text):
             return Wait(running.number)
         self.forget()
+        following = self._following
+        if following is not None and following.text and following.may_fit(anchor, typed.text):
+            self._running, self._following = following, None
+            return Wait(following.number)
         return self._ask(anchor, typed)
 
     def heard(self, number: int, delta: str) -> bool:
         """A piece of an answer; whether all of it that would be shown is there."""
-        running = self._running
-        if running is None or running.number != number:
+        running = self._found(number)
+        if running is None:
             return True
         running.text += delta
-        return running.cut.whole
+        return running.whole
 
     def ended(self, number: int, *, failed: bool = False) -> None:
         """No more of this answer will come; if it failed, it may be asked for again."""
-        running = self._running
-        if running is None or running.number != number:
+        running = self._found(number)
+        if running is None:
             return
-        self._running = None
+        if running is self._running:
+            self._running = None
+        else:
+            self._following = None
         if failed:
             if running.anchor == self._anchor:
                 self._tries[running.told] -= 1
             return
-        anchor, told = running.anchor, running.told
-        place = Place(self._path, running.window.prefix + told, running.window.suffix)
-        text = trimmed(running.cut.text, place)
-        self._memory.remember(Answer(anchor.before + told, anchor.after, text))
-        in_vain = not text or not running.text.startswith(running.starts_with)
-        if in_vain and anchor == self._anchor:
-            self._tries[told] = _MOST_TRIES + 1
+        shown = self._remember(running)
+        in_vain = not shown or not running.text.startswith(running.starts_with)
+        if in_vain and running.anchor == self._anchor:
+            self._tries[running.told] = _MOST_TRIES + 1
 
     def forget(self) -> None:
         """Nobody waits for the running answer any more."""
         if self._running is not None:
-            self.ended(self._running.number, failed=True)
+            self._forget(self._running)
 
-    def ahead(self, text: str, offset: int, now: float) -> Ask | float | None:
+    def is_following(self, number: int) -> bool:
+        """Whether this answer would still follow what is suggested."""
+        return self._following is not None and self._following.number == number
+
+    def ahead(self, text: str, offset: int, now: float, *, follow: bool) -> Ask | float | None:
         """What can be done with the cursor here, before anybody types; seconds, where it is too
-        early to say, and None where all is done. What a person waits for goes before."""
+        early to say, and None where all is done. What a person waits for goes before. ``follow``:
+        whether that may be an answer which is to follow what is suggested."""
         if self._running is not None:
             return None
         anchor = self._anchor
-        elsewhere = anchor is None or typed_since(anchor, text, offset) is None
+        typed = typed_since(anchor, text, offset) if anchor is not None else None
+        if anchor is not None and typed is not None and follow:
+            following = self._follow(anchor, typed, now)
+            if following is not None:
+                return following
+        elsewhere = typed is None
         if not elsewhere and anchored(text, offset) != anchor:
             idle_in = self._last + _IDLE - now
             if idle_in > 0:
@@ -171,7 +170,7 @@ class Session:
             elsewhere = True  # as good as: what was typed becomes a part of what is read
         if elsewhere:
             self._anchor_at(text, offset)
-            self._untouched = True
+        self._untouched = True
         return self._unread()
 
     # -- deciding ---------------------------------------------------------------------------------
@@ -193,6 +192,9 @@ class Session:
         self._window = window(self._path, anchor, self._room)
         self._files = pieces_of(self.neighbours, self._room // 2)
         self._tries.clear()
+        self._suggested = ("", "")
+        if self._following is not None:
+            self._forget(self._following)
         return anchor
 
     def _unread(self) -> Ask | None:
@@ -210,25 +212,71 @@ class Session:
         return Show(rest, closers_written(typed.text + rest, typed.closers))
 
     def _ask(self, anchor: Anchor, typed: Typed) -> Decision:
-        before = anchor.before + typed.text
-        line = line_before(before, len(before))
-        held = min(len(held_back(line)), len(typed.text))
-        told = typed.text[: len(typed.text) - held]
+        if self._following is not None:
+            self._forget(self._following)
+        told, held, line = _divided(anchor, typed.text)
         tries = self._tries[told]
-        if tries > _MOST_TRIES:
+        if tries > _MOST_TRIES or self._memory.has(
+            Answer(anchor.before + told, anchor.after, held)
+        ):
             return Nothing()
+        running = self._running = self._begun(anchor, told, line, held if tries else "")
+        return Ask(running.number, self._files, self._window, told, running.starts_with)
+
+    def _follow(self, anchor: Anchor, typed: Typed, now: float) -> Ask | float | None:
+        """What to ask that would follow what is suggested, once for each suggestion."""
+        shown_at, whole = self._suggested
+        if self._following is not None or not whole or typed.text != shown_at:
+            return None
+        told, held, line = _divided(anchor, whole)
+        known = self._memory.fitting(anchor.before + whole, anchor.after) is not None
+        if known or self._tries[told] or len(whole) > _MOST_TYPED:
+            return None
+        read_in = self._last + _GLANCE - now
+        if read_in > 0:
+            return read_in
+        following = self._following = self._begun(anchor, told, line)
+        following.ends = held
+        return Ask(following.number, self._files, self._window, told, background=True)
+
+    def _begun(self, anchor: Anchor, told: str, line: str, starts_with: str = "") -> Running:
         self._tries[told] += 1
         self._number += 1
         self._read = self._files, self._window
-        starts_with = typed.text[len(told) :] if tries else ""
-        one_line = bool(anchor.after.partition("\n")[0].strip())
-        self._running = _Running(
+        return Running(
             number=self._number,
             anchor=anchor,
             window=self._window,
             told=told,
             starts_with=starts_with,
-            line=line[: len(line) - held],
-            one_line=one_line,
+            line=line,
+            one_line=bool(anchor.after.partition("\n")[0].strip()),
         )
-        return Ask(self._number, self._files, self._window, told, starts_with)
+
+    def _remember(self, running: Running) -> bool:
+        """Whether anything of it will be shown."""
+        anchor, behind = running.anchor, running.told
+        for part in running.parts:
+            place = Place(self._path, running.window.prefix + behind, running.window.suffix)
+            text = trimmed(part.text, place)
+            self._memory.remember(Answer(anchor.before + behind, anchor.after, text))
+            if not text or text != part.text:
+                return bool(text) or behind != running.told
+            behind += f"{text}\n"  # more of it would not stand behind what was trimmed
+        return True
+
+    def _found(self, number: int) -> Running | None:
+        both = (self._running, self._following)
+        return next((each for each in both if each is not None and each.number == number), None)
+
+    def _forget(self, running: Running) -> None:
+        self.ended(running.number, failed=True)
+
+
+def _divided(anchor: Anchor, typed: str) -> tuple[str, str, str]:
+    """Of what is typed: what a model is told, what it is to write itself, and the line before."""
+    before = anchor.before + typed
+    line = line_before(before, len(before))
+    held = min(len(held_back(line)), len(typed))
+    told = typed[: len(typed) - held]
+    return told, typed[len(told) :], line[: len(line) - held]

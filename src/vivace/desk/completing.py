@@ -38,6 +38,10 @@ _BETWEEN_REFUSALS = 30.0
 class Filling(Protocol):
     """Who fills gaps: one connection for all documents."""
 
+    @property
+    def has_tiers(self) -> bool:
+        """Whether it lets work wait that nobody waits for; False until it has answered."""
+
     def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]: ...
 
 
@@ -71,7 +75,8 @@ class Completing:
     """The text, with plain line ends, and where the cursor is in it."""
     _answering: asyncio.Task[None] | None = None
     _ahead: asyncio.Task[None] | None = None
-    """What nobody has asked for."""
+    """What nobody has asked for, and its number."""
+    _ahead_number: int = 0
     _looks_again: asyncio.TimerHandle | None = None
     _newest: int = 0
     _quiet_until: float = float("-inf")
@@ -95,7 +100,7 @@ class Completing:
         self.pace.typed(key)
         self._here = _without_carriage_returns(text, offset)
         try:
-            return await self._suggested(text, offset, key, mine)
+            return await self._shown(text, offset, key, mine)
         finally:
             if mine == self._newest:
                 self._look_ahead()
@@ -113,9 +118,7 @@ class Completing:
         if running := self._cancelled():
             await asyncio.wait(running)
 
-    async def _suggested(
-        self, text: str, offset: int, key: float, number: int
-    ) -> Suggestion | None:
+    async def _shown(self, text: str, offset: int, key: float, number: int) -> Suggestion | None:
         plain, place = self._here
         first = True
         while True:
@@ -129,16 +132,14 @@ class Completing:
                 case Nothing():
                     return None
                 case Wait():
+                    if decision.number == self._ahead_number:
+                        self._adopt()
                     if self._answering is None or self._answering.done():
                         self._session.forget()  # whoever wrote it is gone
                         continue
                 case Ask():
-                    if self.clock() < self._quiet_until:
+                    if not self._may_ask(decision, plain, place):
                         self._session.forget()
-                        return None
-                    if (what := _secret(decision, plain, place)) is not None:
-                        self._session.forget()
-                        self.status = f"Nothing is asked here: the text seems to hold {what}."
                         return None
                     self._replace(decision)
             first = False
@@ -148,16 +149,29 @@ class Completing:
 
     # -- asking -----------------------------------------------------------------------------------
 
+    def _may_ask(self, ask: Ask, text: str, offset: int) -> bool:
+        if self.clock() < self._quiet_until:
+            return False
+        if (what := _secret(ask, text, offset)) is not None:
+            self.status = f"Nothing is asked here: the text seems to hold {what}."
+        return what is None
+
     def _replace(self, ask: Ask) -> None:
         """At once: whoever asked may be cancelled while they wait, and then nobody would answer
         what the session waits for."""
         answering = self._answer(ask, self._cancelled())
         self._answering = asyncio.create_task(answering, name=f"completion {self.lane}")
 
+    def _adopt(self) -> None:
+        """Somebody waits now for what nobody had asked for."""
+        if self._answering is not None:
+            self._answering.cancel()
+        self._answering, self._ahead, self._ahead_number = self._ahead, None, 0
+
     def _cancelled(self) -> list[asyncio.Task[None]]:
         """All that runs, on its way to its end."""
         running = [each for each in (self._ahead, self._answering) if each is not None]
-        self._ahead = self._answering = None
+        self._ahead, self._ahead_number, self._answering = None, 0, None
         for each in running:
             each.cancel()
         return running
@@ -176,10 +190,7 @@ class Completing:
             await self._rest()
             self.counts.requests += 1
             began = self.clock()
-            async with contextlib.aclosing(self.server.fill(self.lane, self._gap(ask))) as answer:
-                async for delta in answer:
-                    if self._session.heard(ask.number, delta):
-                        break
+            await self._hear(ask)
             self.pace.answered(self.clock() - began)
             self.status = ""
             self.reachable = True
@@ -191,6 +202,12 @@ class Completing:
         finally:
             self._session.ended(ask.number, failed=failed)
         self._look_ahead()
+
+    async def _hear(self, ask: Ask) -> None:
+        async with contextlib.aclosing(self.server.fill(self.lane, self._gap(ask))) as answer:
+            async for delta in answer:
+                if self._session.heard(ask.number, delta):
+                    break
 
     async def _rest(self) -> None:
         """As long as the next key is likely to change everything."""
@@ -206,8 +223,11 @@ class Completing:
         """Decide anew, now that something has happened or time has passed."""
         if self._looks_again is not None:
             self._looks_again.cancel()
+        if self._ahead_number and not self._session.is_following(self._ahead_number):
+            self._end_ahead()
+        follow = self.server.has_tiers and self.pace.follows
         while self._may_work_ahead():
-            match self._session.ahead(*self._here, self.clock()):
+            match self._session.ahead(*self._here, self.clock(), follow=follow):
                 case None:
                     return
                 case Ask() as ask:
@@ -222,20 +242,31 @@ class Completing:
         return self.unasked() and self.pace.works_ahead and not resting
 
     def _begin_ahead(self, ask: Ask) -> None:
+        self._end_ahead()
+        if _secret(ask, *self._here) is not None:
+            self._session.ended(ask.number)
+            return
+        self.counts.ahead += 1
+        working = self._work_ahead(ask)
+        self._ahead = asyncio.create_task(working, name=f"ahead of {self.lane}")
+        self._ahead_number = ask.number
+
+    def _end_ahead(self) -> None:
         if self._ahead is not None:
             self._ahead.cancel()
-        if _secret(ask, *self._here) is None:
-            self.counts.ahead += 1
-            self._ahead = asyncio.create_task(self._read(ask), name=f"ahead of {self.lane}")
+        self._ahead, self._ahead_number = None, 0
 
-    async def _read(self, ask: Ask) -> None:
+    async def _work_ahead(self, ask: Ask) -> None:
+        failed = True
         try:
-            async with contextlib.aclosing(self.server.fill(self.lane, self._gap(ask))) as nothing:
-                async for _ in nothing:
-                    pass
+            await self._hear(ask)
+            failed = False
         except ClientError as error:
             rest = error.retry_after or _BETWEEN_REFUSALS
             self._none_ahead_until = self.clock() + rest
+        finally:
+            self._session.ended(ask.number, failed=failed)
+        self._look_ahead()
 
     def _gap(self, ask: Ask) -> Gap:
         around = {"prefix": ask.window.prefix, "suffix": ask.window.suffix}
@@ -249,6 +280,7 @@ class Completing:
             max_tokens=_MOST_TOKENS,
             cache_key=self.lane,
             generate=ask.generate,
+            background=ask.background,
         )
 
 

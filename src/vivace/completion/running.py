@@ -1,0 +1,51 @@
+"""An answer while it is written: which gap it is for, and whether it still fits what is typed."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from vivace.completion.anchor import Anchor
+from vivace.completion.extent import Cut, cut
+from vivace.completion.windows import Window
+
+__all__ = ["Running"]
+
+_BLIND = 24
+"""Characters that may be typed while an answer has not begun; then it is hardly about them."""
+
+
+class Running(Struct):
+    number: int
+    anchor: Anchor
+    window: Window
+    told: str
+    """What was typed since the anchor, as far as the model knows it."""
+    starts_with: str
+    line: str
+    """What stands before the answer on its first line."""
+    one_line: bool
+    ends: str | None = None
+    """The end of a suggestion behind what is told, where this is to follow that suggestion."""
+    text: str = ""
+
+    @property
+    def parts(self) -> tuple[Cut, ...]:
+        """What will be shown: behind the cursor; and where a suggestion that is to be followed ends
+        its line, the next lines too, for who takes it and begins a new one."""
+        here = cut(self.text, self.line, one_line=self.one_line)
+        if self.one_line or self.ends is None or not here.whole or here.text != self.ends:
+            return (here,)
+        return (here, cut(self.text[len(here.text) + 1 :], "", one_line=False))
+
+    @property
+    def whole(self) -> bool:
+        return all(part.whole for part in self.parts)
+
+    def may_fit(self, anchor: Anchor, typed: str) -> bool:
+        """Whether what it writes may still go on from what is typed."""
+        if anchor != self.anchor or not typed.startswith(self.told):
+            return False
+        since = typed[len(self.told) :]
+        if not self.text:
+            return len(since) <= _BLIND and "\n" not in since.strip(" \t")
+        return self.text.startswith(since) or since.startswith(self.text)
