@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vivace.completion.anchor import Anchor
 from vivace.completion.windows import window
+from vivace.syntax.source import Source
 
 FILE = "".join(
     f"def f{number}(x):\n    y = x + {number}\n    return y\n\n\n" for number in range(200)
@@ -32,13 +34,20 @@ def test_a_window_stays_while_the_gap_moves_a_little() -> None:
     assert len(starts) <= 2
 
 
-def test_what_is_wrong_far_away_makes_no_difference() -> None:
-    """A long file is not read from its beginning for every gap."""
-    before, after = FILE * 10, FILE * 10
-    right = window("a.py", Anchor(before + FILE[:1_001], FILE[1_001:] + after), 3_000)
-    wrong = window("a.py", Anchor("'" * 3 + before[3:] + FILE[:1_001], FILE[1_001:] + after), 3_000)
-    assert right.prefix.startswith("def f")
-    assert wrong == right
+def test_of_a_long_file_only_what_is_around_the_gap_is_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed: list[int] = []
+    of = Source.of
+
+    def counted(path: str, text: str) -> Source:
+        parsed.append(len(text))
+        return of(path, text)
+
+    monkeypatch.setattr(Source, "of", counted)
+    found = window("a.py", Anchor(FILE * 10 + FILE[:1_001], FILE[1_001:] + FILE * 10), 3_000)
+    assert found.prefix.startswith("def f")
+    assert 0 < max(parsed) < 2 * 3_000
 
 
 @given(

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from vivace.completion.anchor import Anchor
 from vivace.completion.extent import Cut, cut
-from vivace.completion.windows import Window
+from vivace.completion.trimming import Place
 
 __all__ = ["Running"]
 
@@ -17,7 +17,7 @@ _BLIND = 24
 class Running(Struct):
     number: int
     anchor: Anchor
-    window: Window
+    place: Place
     told: str
     """What was typed since the anchor, as far as the model knows it."""
     starts_with: str

@@ -121,6 +121,7 @@ class Session:
         if running is None:
             return True
         running.text += delta
+        running.place.parse()  # once, while the rest is being written
         return running.whole
 
     def ended(self, number: int, *, failed: bool = False) -> None:
@@ -246,7 +247,7 @@ class Session:
         return Running(
             number=self._number,
             anchor=anchor,
-            window=self._window,
+            place=Place(self._path, self._window.prefix + told, self._window.suffix),
             told=told,
             starts_with=starts_with,
             line=line,
@@ -255,14 +256,14 @@ class Session:
 
     def _remember(self, running: Running) -> bool:
         """Whether anything of it will be shown."""
-        anchor, behind = running.anchor, running.told
+        anchor, behind, place = running.anchor, running.told, running.place
         for part in running.parts:
-            place = Place(self._path, running.window.prefix + behind, running.window.suffix)
             text = trimmed(part.text, place)
             self._memory.remember(Answer(anchor.before + behind, anchor.after, text))
             if not text or text != part.text:
                 return bool(text) or behind != running.told
             behind += f"{text}\n"  # more of it would not stand behind what was trimmed
+            place = Place(self._path, f"{place.before}{text}\n", place.after)
         return True
 
     def _found(self, number: int) -> Running | None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 from msgspec import Struct
 
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 
 __all__ = ["Place", "closers_written", "trimmed"]
@@ -20,7 +23,7 @@ _QUOTES = "'\"`"
 _ENDS = ")]};:," + _QUOTES
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, dict=True):
     """Where an answer goes: between these two parts of the window."""
 
     path: str
@@ -30,6 +33,22 @@ class Place(Struct, frozen=True):
     @property
     def rest_of_line(self) -> str:
         return self.after.partition("\n")[0]
+
+    @cached_property
+    def source(self) -> Source:
+        """What stands there without any answer."""
+        return Source.of(self.path, self.before + self.after)
+
+    def parse(self) -> None:
+        """Ahead of time: then little is left to parse when the answer is there."""
+        if self.source.language is not None:
+            _ = self.source.tree
+
+    def with_answer(self, answer: str) -> Source:
+        row, begun = self.before.count("\n"), self.before.rpartition("\n")[2]
+        old = self.source.lines[row : row + 1]
+        line = begun + answer + "".join(old)[len(begun) :]
+        return self.source.edited([Hunk(row, tuple(old), tuple(lines_of(line)))])
 
 
 def trimmed(answer: str, place: Place) -> str:
@@ -108,13 +127,11 @@ def _as_far_as_it_closes(line: str, tail: str) -> str:
 
 def _as_far_as_it_parses(answer: str, place: Place) -> str:
     """Whole if the file is no worse with it, else its first line, else nothing."""
-    source = Source.of(place.path, place.before + place.after)
-    if source.language is None:
+    if place.source.language is None:
         return answer
     for part in dict.fromkeys((answer, answer.partition("\n")[0])):
-        after = Source(place.before + part + place.after, source.language)
-        # The file as it is need not be parsed where nothing is wrong with it then.
-        if not after.errors or len(after.errors) <= len(source.errors):
+        after = place.with_answer(part)
+        if not after.errors or len(after.errors) <= len(place.source.errors):
             return part
     return ""
 

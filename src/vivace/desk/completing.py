@@ -296,6 +296,6 @@ def _secret_in(text: str) -> str | None:
 
 def _without_carriage_returns(text: str, offset: int) -> tuple[str, int]:
     """The text with plain line ends, and the same place in it."""
-    if "\r\n" not in text:
+    if "\r" not in text or "\r\n" not in text:  # the first is far sooner found out
         return text, offset
     return text.replace("\r\n", "\n"), offset - text.count("\r\n", 0, offset)
