@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support.server import RunningGateway
+from tests.support.waiting import eventually
 from vivace.client.errors import ClientError
 from vivace.client.gap import Gap
+from vivace.client.lanes import Lanes
 from vivace.completion.neighbours import Neighbour
 from vivace.completion.pace import Pace
 from vivace.desk.completing import Completing, Suggestion
+from vivace.engines.scripted import Reply, Say, Stall
 
 TEXT = "def add(a, b):\n|\n\n\nprint(add(1, 2))\n"
 
@@ -507,3 +511,25 @@ def test_a_timer_has_what_follows_asked() -> None:
     server = following(stops_behind=0)
     asyncio.run(shown())
     assert server.asked[-1].background
+
+
+def test_on_a_server_that_is_busy_with_what_follows_a_key_goes_before(
+    gateway: RunningGateway,
+) -> None:
+    gateway.engine.play(
+        [Reply(when="    if a$", then=(Stall(3600),)), Reply(then=(Say("    if a:\n\n"),))]
+    )
+
+    async def typed() -> None:
+        lanes = Lanes(gateway.url)
+        desk = Completing(lanes, "lane", "a.py")
+        async with asyncio.timeout(60):
+            assert await desk.at(*at(TEXT)) is not None
+            while gateway.engine.running() == 0:
+                await asyncio.sleep(0.01)
+            assert await desk.at(*at("x = 1\n" + TEXT)) is not None
+        await desk.close()
+        await lanes.close()
+
+    asyncio.run(typed())
+    eventually(lambda: gateway.engine.running() == 0)

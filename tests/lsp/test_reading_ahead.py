@@ -72,6 +72,22 @@ def test_where_the_cursor_goes_is_read_once(tmp_path: Path) -> None:
     assert play(tmp_path, work) == ["(a, b):\n"]
 
 
+def test_where_an_editor_says_that_the_cursor_rests_is_read_before_the_first_key(
+    tmp_path: Path,
+) -> None:
+    async def work(editor: Editor, endpoint: PlainEndpoint) -> None:
+        buffer = editor.open(tmp_path / "a.py", TEXT)
+        hidden = editor.open(tmp_path / ".env", TEXT)
+        await editor.said("not read")
+        place = buffer.document.position(TEXT.index("end"))
+        for each in (hidden, buffer, buffer):
+            await editor.command("vivace.cursor", {"uri": each.uri, "position": place})
+        await editor.until(lambda: endpoint.asked)
+        assert await buffer.complete("def sub(a, b):\n    ") is not None
+
+    assert play(tmp_path, work) == ["\n    \n\n\n"]
+
+
 @pytest.mark.parametrize("why", ["selected", "invoked", "paused", "another", "secret"])
 def test_nothing_is_read_ahead_where_nobody_may_be_going_to_type(tmp_path: Path, why: str) -> None:
     async def work(editor: Editor, endpoint: PlainEndpoint) -> None:

@@ -1,7 +1,15 @@
 /** The language client: one server process, started, restarted and stopped one after the other. */
 
 import { isDeepStrictEqual } from "node:util";
-import { commands, type LogOutputChannel, type SecretStorage, workspace } from "vscode";
+import {
+  commands,
+  languages,
+  type LogOutputChannel,
+  type SecretStorage,
+  type TextDocument,
+  type TextEditor,
+  workspace,
+} from "vscode";
 import {
   DidChangeConfigurationNotification,
   ExecuteCommandRequest,
@@ -14,17 +22,20 @@ import {
   type StaticFeature,
 } from "vscode-languageclient/node";
 import type { Edits } from "./edit";
-import { EDIT, EDIT_PROGRESS, type Known, PAUSE, REDIRECT, STATUS, STOP } from "./protocol";
+import { CURSOR, type CursorMoved, EDIT, EDIT_PROGRESS, type Known, PAUSE, REDIRECT, STATUS, STOP } from "./protocol";
 import { findProgram, NoProgram, type StartSettings, startSettings } from "./server";
 import type { StatusItem } from "./status";
 
+const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }];
+const RESTS_AFTER_MS = 250;
 const KNOWN: Known = { edit: true, status: true, instruction: true };
-const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, REDIRECT, STOP, PAUSE]);
+const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, REDIRECT, STOP, PAUSE, CURSOR]);
 
 export class Vivace {
   private client: LanguageClient | undefined;
   private startedWith: StartSettings | undefined;
   private settled: Promise<void> = Promise.resolve();
+  private resting: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly secrets: SecretStorage,
@@ -56,6 +67,19 @@ export class Vivace {
   async ask(command: string, argument: object): Promise<void> {
     if (!this.client?.isRunning()) throw new Error(this.status.reason);
     await this.client.sendRequest(ExecuteCommandRequest.type, { command, arguments: [argument] });
+  }
+
+  /** Says where the cursor rests, so that what stands there can be read before anything is typed. */
+  moved(editor: TextEditor): void {
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => void this.tellCursor(editor), RESTS_AFTER_MS);
+  }
+
+  private async tellCursor({ document, selection }: TextEditor): Promise<void> {
+    const here = languages.match(DOCUMENTS, document) && completes(document);
+    if (!here || !selection.isEmpty || !this.client?.isRunning()) return;
+    const moved: CursorMoved = { uri: document.uri.toString(), position: selection.active };
+    await this.ask(CURSOR, moved).catch((error: unknown) => this.log.debug(String(error)));
   }
 
   private next(step: () => Promise<void>): Promise<void> {
@@ -108,7 +132,7 @@ export class Vivace {
 
   private options(): LanguageClientOptions {
     return {
-      documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
+      documentSelector: DOCUMENTS,
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationOptions: settings(),
@@ -123,11 +147,14 @@ function settings(): object {
   return { model, deepModel, completion: { timing: completion.timing } };
 }
 
+/** Asked here, since a setting can differ by language and the server cannot see that. */
+function completes(document: TextDocument): boolean {
+  return workspace.getConfiguration("vivace", document).get("completion.enabled", true);
+}
+
 const middleware: Middleware = {
-  /** Asked here, since a setting can differ by language and the server cannot see that. */
   provideInlineCompletionItems(document, position, context, token, next) {
-    const enabled = workspace.getConfiguration("vivace", document).get("completion.enabled", true);
-    return enabled ? next(document, position, context, token) : null;
+    return completes(document) ? next(document, position, context, token) : null;
   },
 };
 

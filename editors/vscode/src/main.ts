@@ -19,6 +19,8 @@ export async function activate({ secrets, subscriptions }: ExtensionContext): Pr
     status,
     edits,
     ...registerCommands({ vivace: own, edits, status, log, secrets }),
+    window.onDidChangeTextEditorSelection(({ textEditor }) => own.moved(textEditor)),
+    window.onDidChangeActiveTextEditor((editor) => editor && own.moved(editor)),
     secrets.onDidChange(() => void own.restart()),
     workspace.onDidGrantWorkspaceTrust(() => void own.restart()),
     workspace.onDidChangeConfiguration((change) => {

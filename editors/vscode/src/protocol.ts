@@ -1,7 +1,7 @@
 /** What `src/vivace/lsp/extensions.py` adds to LSP: its mirror, name by name, which a test compares with it. */
 
 import { NotificationType } from "vscode-languageclient/node";
-import type { Range } from "vscode-languageclient/node";
+import type { Position, Range } from "vscode-languageclient/node";
 
 /** Of what is below, what a client knows: told in `capabilities.experimental.vivace`. */
 export interface Known {
@@ -18,6 +18,7 @@ export const STOP = "vivace.stop";
 export const PAUSE = "vivace.pause";
 /** The editor itself runs it, when a suggestion is taken. */
 export const ACCEPTED = "vivace.accepted";
+export const CURSOR = "vivace.cursor";
 
 /** A range that is empty means the definition around it; none means the file. */
 export interface EditAsked {
@@ -41,6 +42,12 @@ export interface Paused {
 
 export interface Accepted {
   number: number;
+}
+
+/** It rests here, and a key may follow. */
+export interface CursorMoved {
+  uri: string;
+  position: Position;
 }
 
 // -- notifications from the server

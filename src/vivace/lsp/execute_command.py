@@ -16,6 +16,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from vivace.lsp.address import Address
 from vivace.lsp.extensions import (
     Accepted,
+    CursorMoved,
     EditAsked,
     Paused,
     Redirected,
@@ -25,6 +26,7 @@ from vivace.lsp.extensions import (
 )
 from vivace.lsp.offers import Offers
 from vivace.lsp.session import Session
+from vivace.lsp.suggestions import Suggestions
 
 if TYPE_CHECKING:
     from vivace.lsp.edits import Edits
@@ -35,8 +37,16 @@ T = TypeVar("T", bound=Struct)
 
 
 class ExecuteCommand:
-    def __init__(self, session: Session, offers: Offers, address: Address, state: Path) -> None:
+    def __init__(
+        self,
+        session: Session,
+        suggestions: Suggestions,
+        offers: Offers,
+        address: Address,
+        state: Path,
+    ) -> None:
         self._session = session
+        self._suggestions = suggestions
         self._offers = offers
         self._address = address
         self._state = state
@@ -64,6 +74,12 @@ class ExecuteCommand:
 
     async def accepted(self, given: Sequence[Any]) -> None:
         self._offers.accepted(_read(given, Accepted).number)
+
+    async def cursor(self, given: Sequence[Any]) -> None:
+        asked = _read(given, CursorMoved)
+        document = self._session.documents.get(asked.uri)
+        if document is not None:
+            self._suggestions.rests(document, document.offset(asked.position))
 
     def cancel_progress(self, params: WorkDoneProgressCancelParams) -> None:
         if (edits := self._loaded()) is not None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from lsprotocol.types import Range
+from lsprotocol.types import Position, Range
 from msgspec import Struct
 
 __all__ = [
     "ACCEPTED",
+    "CURSOR",
     "EDIT",
     "EDIT_PROGRESS",
     "PAUSE",
@@ -22,6 +23,7 @@ __all__ = [
     "STATUS",
     "STOP",
     "Accepted",
+    "CursorMoved",
     "EditAsked",
     "EditEnded",
     "EditProgress",
@@ -53,6 +55,7 @@ REDIRECT = "vivace.redirect"
 STOP = "vivace.stop"
 PAUSE = "vivace.pause"
 ACCEPTED = "vivace.accepted"
+CURSOR = "vivace.cursor"
 
 
 class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -95,6 +98,14 @@ class Accepted(Struct, frozen=True, kw_only=True, rename="camel"):
     """``vivace.accepted``: the command of each suggestion, which editors run when it is taken."""
 
     number: int
+
+
+class CursorMoved(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.cursor``: it rests here, and a key may follow. Editors ask for code actions when it
+    moves, but not on an empty line, where most is completed."""
+
+    uri: str
+    position: Position
 
 
 # -- notifications to the client ------------------------------------------------------------------

@@ -45,7 +45,7 @@ from vivace.lsp.completers import Completers
 from vivace.lsp.completion import Completion
 from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
-from vivace.lsp.extensions import ACCEPTED, EDIT, PAUSE, REDIRECT, STOP
+from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, STOP
 from vivace.lsp.files import Files
 from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.offers import Offers
@@ -80,7 +80,7 @@ class Server:
         self._suggestions = suggestions = Suggestions(session, completer or self._completers.make)
         inline = InlineCompletion(session, suggestions, offers)
         self._completion = Completion(session, suggestions, offers)
-        commands = ExecuteCommand(session, offers, address, state)
+        commands = ExecuteCommand(session, suggestions, offers, address, state)
         documents = Synchronization(session, suggestions, commands)
         self._answer(INITIALIZE, self._initialize)
         self._answer(INITIALIZED, self._initialized)
@@ -100,6 +100,7 @@ class Server:
         self._obey(STOP, commands.stop)
         self._obey(PAUSE, commands.pause)
         self._obey(ACCEPTED, commands.accepted)
+        self._obey(CURSOR, commands.cursor)
 
     def _answer(self, method: str, by: Callable[[Any], Any], options: Any = None) -> None:
         self.pygls.feature(method, options)(partial(by))  # it marks what it is given

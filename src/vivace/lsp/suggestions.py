@@ -73,11 +73,16 @@ class Suggestions:
         return found if document.text is typed else None
 
     def moved(self, document: Document, cursor: int) -> None:
-        """The cursor went there: what stands around it can be read before anybody types. Only where
-        completions were asked for: who shows none, or not in this language, moves about too."""
-        completer = self._completers.get(document.uri)
-        readable = self._session.files.known_to_be_readable
-        if completer is not None and self._session.completes and readable(document):
+        """The cursor seems to be there: what stands around it can be read before anybody types.
+        Only where completions were asked for: who shows none, or not in this language, moves about
+        too."""
+        if document.uri in self._completers:
+            self.rests(document, cursor)
+
+    def rests(self, document: Document, cursor: int) -> None:
+        """The same, from who wants completions here."""
+        if self._session.completes and self._session.files.known_to_be_readable(document):
+            completer = self._completer(document)
             self._show_neighbours(completer, document)
             completer.warm(document.text, cursor)
 
