@@ -52,6 +52,15 @@ class Protocol(LanguageServerProtocol):
                     self._handle_response(number, error=what)
             raise
 
+    def _handle_response(
+        self, msg_id: str | int, result: Any = None, error: ResponseError | None = None
+    ) -> None:
+        asked = self._request_futures.get(msg_id)
+        if asked is not None and asked.cancelled():  # nobody waits for it any more
+            del self._request_futures[msg_id]
+        else:
+            super()._handle_response(msg_id, result, error)
+
     def _send_response(
         self, msg_id: str | int, result: Any = None, error: ResponseError | None = None
     ) -> None:
