@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.plain_endpoint import ResponsesEndpoint
+from tests.support.plain_endpoint import PlainEndpoint, Refusal, ResponsesEndpoint, sse
 from tests.support.server import RunningGateway
 from tests.support.waiting import eventually
 from vivace.client.connection import ClientError, Connection, open_connection
@@ -137,6 +137,82 @@ def test_an_address_without_the_api_is_said() -> None:
 
     with ResponsesEndpoint(words) as endpoint, pytest.raises(ClientError, match="no Responses API"):
         asyncio.run(asked(endpoint.url.replace("/v1", "/v2")))
+
+
+# -- servers that have nothing but chats ----------------------------------------------------------
+
+
+def chatted(body: dict[str, Any]) -> list[bytes]:
+    """Says again what was said to it last, as llama.cpp and others stream it."""
+    last = body["messages"][-1]["content"]
+    if body.get("max_tokens") == 1:
+        ends = [{"delta": {}, "finish_reason": "length"}]
+    else:
+        ends = [{"delta": {}, "finish_reason": "stop"}]
+    return sse(
+        {"id": "c1", "model": "m", "choices": [{"delta": {"role": "assistant", "content": None}}]},
+        {"id": "c1", "choices": [{"index": 0, "delta": {"content": "You said: "}}]},
+        {"id": "c1", "choices": [{"index": 0, "delta": {"content": last}}]},
+        {"id": "c1", "choices": ends},
+        {"id": "c1", "choices": [], "usage": {"completion_tokens": 2}},
+        "[DONE]",
+    )
+
+
+def test_a_server_that_has_only_chats_is_asked_as_one_and_from_then_on() -> None:
+    async def two(url: str) -> None:
+        async with open_connection(url) as connection:
+            said = await text_of(connection, input="One", store=False, max_output_tokens=9)
+            assert (said, connection.figures.tokens) == ("You said: One", 2)
+            assert connection.response is not None
+            before = connection.response.id
+            assert await text_of(connection, input="Two", previous_response_id=before)
+
+    with PlainEndpoint({"/v1/chat/completions": chatted}) as endpoint:
+        asyncio.run(two(endpoint.url))
+        assert endpoint.paths == ["/v1/responses", *["/v1/chat/completions"] * 2]
+        first, second = (body for path, body in endpoint.asked if "chat" in path)
+    assert first == {
+        "messages": [{"role": "user", "content": "One"}],
+        "max_tokens": 9,
+        "stream": True,
+    }
+    assert [each["content"] for each in second["messages"]] == ["One", "You said: One", "Two"]
+
+
+def test_a_chat_that_was_ended_for_its_length_says_so() -> None:
+    async def asked(url: str) -> None:
+        async with open_connection(url) as connection:
+            await text_of(connection, input="One", max_output_tokens=1)
+            assert connection.response is not None
+            assert connection.response.cut_off
+
+    with PlainEndpoint({"/v1/chat/completions": chatted}) as endpoint:
+        asyncio.run(asked(endpoint.url))
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Refusal(400, {"error": {"message": "Too long."}}), "Too long"),
+        (Refusal(404, {"error": {"message": "No model x.", "param": "model"}}), "No model x"),
+        (Refusal(404), "no Responses API"),
+        (sse({"choices": [{"delta": {"content": "a"}}]}), "broke off"),
+        (sse({"error": {"message": "Unwell."}}), "Unwell"),
+        (sse({"choices": 5}), "no part of a chat"),
+        (sse("what?"), "no part of a chat"),
+    ],
+)
+def test_a_chat_that_comes_to_nothing_says_why(answer: list[bytes] | Refusal, why: str) -> None:
+    async def asked(url: str) -> None:
+        async with open_connection(url) as connection:
+            await text_of(connection, input="One")
+
+    with (
+        PlainEndpoint({"/v1/chat/completions": lambda body: answer}) as endpoint,
+        pytest.raises(ClientError, match=why),
+    ):
+        asyncio.run(asked(endpoint.url))
 
 
 # -- our own gateway, over HTTP -------------------------------------------------------------------

@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -30,6 +31,7 @@ from vivace.lsp.documents import Document
 from vivace.lsp.positions import Encoding
 
 RUNS = int(os.environ.get("VIVACE_RUNS", "15"))
+pytestmark = pytest.mark.timeout(120 + 5 * RUNS)
 
 CODE = "import os\n\n\n" + "".join(f"def f{n}(x):\n    y = x\n    return y\n\n\n" for n in range(3))
 TEXTS = [
@@ -269,7 +271,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert sum(new.values()) == 1, (before, after)
         [mark] = new
         assert after.replace(mark, "") == before.replace(mark, "")
-        event("edit applied")
+        event("edit made")
 
     # -- between them -----------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """One connection to a gateway, for programs that want a turn's events and its figures.
 
 Needs only a Responses endpoint, Vivace's or any other: a WebSocket where there is one, else HTTP.
+Where there is none, Chat Completions will do.
 """
 
 from __future__ import annotations

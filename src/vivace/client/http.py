@@ -2,16 +2,19 @@
 
 For endpoints that have no WebSocket. What the server would do there is done here: the newest
 conversation is remembered, a steer breaks the answer off and asks again with what was said so far.
+Where there is no Responses API either, the same is asked as a chat.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from msgspec.structs import replace
 
+from vivace.client.chat import ChatReader, chat_body
 from vivace.client.endpoint import Endpoint
 from vivace.client.errors import ClientError
 from vivace.client.events import Failure, Response, ServerEvent, Steered, decode_event
@@ -38,6 +41,8 @@ class HttpWire:
         """The conversation up to what is being answered."""
         self._said: list[str] = []
         self._response: Response | None = None
+        self._chats = False
+        """Whether the server is known to have nothing but chats."""
 
     async def send(self, event: Event) -> None:
         match event["type"]:
@@ -110,19 +115,51 @@ class HttpWire:
 
     async def _read(self, body: Event) -> None:
         ended = False
-        answer = self._endpoint.post("/responses", body | {"stream": True})
         try:
-            async with contextlib.aclosing(answer):
-                async for data in answer:
-                    event = decode_event(data)
-                    if event is not None:  # [DONE]
-                        self._note(event)
-                        await self._pass_on(event)
-                        ended = ended or event.ends or event.type == "error"
+            async with contextlib.aclosing(self._answer(body)) as answer:
+                async for event in answer:
+                    self._note(event)
+                    await self._pass_on(event)
+                    ended = ended or event.ends or event.type == "error"
             if not ended:
                 raise self._endpoint.broke_off()
         except ClientError as error:
             self._events.put_nowait(error)
+
+    async def _answer(self, body: Event) -> AsyncGenerator[ServerEvent, None]:
+        refused: ClientError | None = None
+        if not self._chats:
+            try:
+                async with contextlib.aclosing(self._as_response(body)) as answer:
+                    async for event in answer:
+                        yield event
+                return
+            except ClientError as error:
+                if not _unknown(error):
+                    raise
+                refused = error
+        try:
+            async with contextlib.aclosing(self._as_chat(body)) as answer:
+                async for event in answer:
+                    self._chats = True
+                    yield event
+        except ClientError as error:
+            raise refused if refused is not None and _unknown(error) else error from None
+
+    async def _as_response(self, body: Event) -> AsyncGenerator[ServerEvent, None]:
+        answer = self._endpoint.post("/responses", body | {"stream": True})
+        async with contextlib.aclosing(answer):
+            async for data in answer:
+                if (event := decode_event(data)) is not None:  # [DONE]
+                    yield event
+
+    async def _as_chat(self, body: Event) -> AsyncGenerator[ServerEvent, None]:
+        reader = ChatReader()
+        answer = self._endpoint.post("/chat/completions", chat_body(body) | {"stream": True})
+        async with contextlib.aclosing(answer):
+            async for data in answer:
+                for event in reader.read(data):
+                    yield event
 
     def _note(self, event: ServerEvent) -> None:
         self._response = event.response or self._response
@@ -134,3 +171,8 @@ class HttpWire:
         if self._events.qsize() >= _WAITING:
             self._room.clear()
             await self._room.wait()
+
+
+def _unknown(refused: ClientError) -> bool:
+    """Whether there is no such API, rather than no such model."""
+    return refused.status in (404, 405) and refused.param != "model"
