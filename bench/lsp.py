@@ -310,22 +310,31 @@ def cancel_on_llamacpp(report: Report, options: Any) -> None:
 
 @contextlib.asynccontextmanager
 async def deep_generation(gateway: Gateway) -> AsyncIterator[None]:
-    """Somebody else's long answer is written meanwhile."""
-    async with Client.at(gateway.port) as client:
-        context = long_file(600)
-        await client.send("create", input=f"{context}{GO_ON}", store=False, max_output_tokens=4000)
-        while (await client.event())["type"] != "response.output_text.delta":
-            pass
-        reading = asyncio.create_task(_read_on(client))
+    """Somebody else's long answer is written meanwhile, and another when it ends."""
+    begun = asyncio.Event()
+    writing = asyncio.create_task(_have_written(gateway, begun))
+    waiting = asyncio.create_task(begun.wait())
+    await asyncio.wait([writing, waiting], return_when=asyncio.FIRST_COMPLETED)
+    try:
         yield
-        reading.cancel()
-        await asyncio.wait([reading])
+    finally:
+        waiting.cancel()
+        if not writing.cancel():
+            writing.result()  # why it is over
 
 
-async def _read_on(client: Client) -> None:
-    while (await client.event())["type"] != "response.completed":
-        pass
-    raise RuntimeError("the long answer ended too soon")
+async def _have_written(gateway: Gateway, begun: asyncio.Event) -> None:
+    asked = f"{long_file(100)}\nExplain all of this in very many words. {GO_ON}"
+    async with Client.at(gateway.port) as client:
+        while True:
+            await client.send("create", input=asked, store=False, max_output_tokens=2000)
+            kind = ""
+            while kind not in ("response.completed", "response.incomplete"):
+                kind = str((await client.event())["type"])
+                if kind in ("error", "response.failed"):
+                    raise RuntimeError(f"the gateway says {kind}")
+                if kind == "response.output_text.delta":
+                    begun.set()
 
 
 async def beside(gateway: Gateway, rounds: int) -> tuple[list[float], list[float]]:
