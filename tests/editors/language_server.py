@@ -64,6 +64,13 @@ async def edit(asked: dict[str, Any]) -> Any:
     return {"status": "applied"}
 
 
+@server.command("vivace.rename")
+def rename(asked: dict[str, Any]) -> None:
+    place = asked["position"]
+    why = f"{asked['newName']} for what stands at {place['line']}:{place['character']}"
+    server.protocol.notify("vivace/status", {"state": "ready", "why": why})
+
+
 @server.command("vivace.redirect")
 def redirect(asked: dict[str, Any]) -> None:
     directions[asked["uri"]] = asked["instruction"]

@@ -123,6 +123,12 @@ def test_an_edit_takes_another_direction_and_stops(neovim: Neovim) -> None:
     assert neovim.text == "\n\n# rather three"
 
 
+def test_a_rename_is_asked_for_where_the_cursor_is(neovim: Neovim) -> None:
+    neovim.keys("Gllll:VivaceRename total<CR>")
+    said = "Vivace ready: total for what stands at 2:4"
+    eventually(lambda: neovim.lua("require('vivace').statusline()") == said)
+
+
 def test_the_status_says_why_nothing_comes(neovim: Neovim) -> None:
     neovim.keys(":VivacePause<CR>")
     eventually(

@@ -268,6 +268,15 @@ function M.edit(instruction, range)
   end)
 end
 
+--- Rename what stands at the cursor, with its uses; no model is asked.
+function M.rename(name)
+  local uri, old = vim.uri_from_bufnr(0), vim.fn.expand("<cword>")
+  local place = vim.lsp.util.make_position_params(0, (client_of(0) or {}).offset_encoding or "utf-16")
+  with_words(name or "", "Rename " .. old .. " to: ", function(words)
+    execute("vivace.rename", { uri = uri, position = place.position, newName = words })
+  end)
+end
+
 function M.redirect(instruction)
   local uri = vim.uri_from_bufnr(0)
   with_words(instruction or "", "Rather: ", function(words)
@@ -325,7 +334,7 @@ end
 local function capabilities()
   local all = vim.lsp.protocol.make_client_capabilities()
   all.textDocument.inlineCompletion = { dynamicRegistration = false }
-  all.experimental = { vivace = { edit = true, status = true, instruction = true } }
+  all.experimental = { vivace = { edit = true, status = true, instruction = true, rename = true } }
   return all
 end
 
@@ -367,6 +376,9 @@ local function define_commands()
   command("VivaceEdit", function(given)
     M.edit(given.args, lines_of(given))
   end, { nargs = "*", range = true, desc = "Edit the lines, or the definition here, as told" })
+  command("VivaceRename", function(given)
+    M.rename(given.args)
+  end, { nargs = "?", desc = "Rename what stands here, with its uses, without a model" })
   command("VivaceRedirect", function(given)
     M.redirect(given.args)
   end, { nargs = "*", desc = "Have the running edit take another direction" })
@@ -375,6 +387,9 @@ local function define_commands()
   command("VivaceStatus", function()
     vim.notify(M.statusline())
   end, { desc = "What goes on, and why nothing comes" })
+  vim.lsp.commands["vivace.rename"] = function() -- a code action, at the cursor
+    M.rename()
+  end
   vim.lsp.commands["vivace.edit"] = function(given) -- a code action
     local argument = given.arguments[1]
     with_words(argument.instruction or "", "Edit: ", function(words)

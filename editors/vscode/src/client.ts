@@ -22,14 +22,25 @@ import {
   type StaticFeature,
 } from "vscode-languageclient/node";
 import type { Edits } from "./edit";
-import { CURSOR, type CursorMoved, EDIT, EDIT_PROGRESS, type Known, PAUSE, REDIRECT, STATUS, STOP } from "./protocol";
+import {
+  CURSOR,
+  type CursorMoved,
+  EDIT,
+  EDIT_PROGRESS,
+  type Known,
+  PAUSE,
+  REDIRECT,
+  RENAME,
+  STATUS,
+  STOP,
+} from "./protocol";
 import { findProgram, NoProgram, type StartSettings, startSettings } from "./server";
 import type { StatusItem } from "./status";
 
 const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }];
 const RESTS_AFTER_MS = 250;
-const KNOWN: Known = { edit: true, status: true, instruction: true };
-const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, REDIRECT, STOP, PAUSE, CURSOR]);
+const KNOWN: Known = { edit: true, status: true, instruction: true, rename: true };
+const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, RENAME, REDIRECT, STOP, PAUSE, CURSOR]);
 
 export class Vivace {
   private client: LanguageClient | undefined;

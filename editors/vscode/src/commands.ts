@@ -11,7 +11,18 @@ import {
 } from "vscode";
 import type { Vivace } from "./client";
 import type { Edits } from "./edit";
-import { EDIT, type EditAsked, PAUSE, type Paused, REDIRECT, type Redirected, STOP, type Stopped } from "./protocol";
+import {
+  EDIT,
+  type EditAsked,
+  PAUSE,
+  type Paused,
+  REDIRECT,
+  type Redirected,
+  RENAME,
+  type RenameAsked,
+  STOP,
+  type Stopped,
+} from "./protocol";
 import { askForKey, findProgram, runInTerminal } from "./server";
 import type { StatusItem } from "./status";
 
@@ -27,6 +38,7 @@ export function registerCommands(desk: Desk): Disposable[] {
   const table: Record<string, (argument?: Partial<EditAsked>) => Promise<void>> = {
     "vivace.edit": (request) => edit(desk, request?.uri ? request : aroundSelection()),
     "vivace.editFile": () => edit(desk, wholeFile()),
+    "vivace.rename": () => rename(desk),
     "vivace.redirect": () => redirect(desk),
     "vivace.stop": () => stop(desk),
     "vivace.pause": () => desk.vivace.ask(PAUSE, { paused: desk.status.state !== "paused" } satisfies Paused),
@@ -78,6 +90,17 @@ function titleOf({ range }: Partial<EditAsked>): string {
   if (!range) return "Edit the file";
   const empty = range.start.line === range.end.line && range.start.character === range.end.character;
   return empty ? "Edit the definition at the cursor" : "Edit the selection";
+}
+
+/** What stands at the cursor, which is also where its code action was chosen. */
+async function rename(desk: Desk): Promise<void> {
+  const { document, selection } = activeEditor();
+  const place = document.getWordRangeAtPosition(selection.start);
+  const value = place ? document.getText(place) : "";
+  const newName = (await window.showInputBox({ title: `Rename ${value} with its uses`, value }))?.trim();
+  if (!newName || newName === value) return;
+  const asked: RenameAsked = { uri: document.uri.toString(), position: selection.start, newName };
+  await desk.vivace.ask(RENAME, asked);
 }
 
 async function redirect(desk: Desk): Promise<void> {

@@ -8,6 +8,7 @@ export interface Known {
   edit: boolean;
   status: boolean;
   instruction: boolean;
+  rename: boolean;
 }
 
 // -- commands: one object as their argument
@@ -15,6 +16,7 @@ export interface Known {
 export const EDIT = "vivace.edit";
 export const REDIRECT = "vivace.redirect";
 export const STOP = "vivace.stop";
+export const RENAME = "vivace.rename";
 export const PAUSE = "vivace.pause";
 /** The editor itself runs it, when a suggestion is taken. */
 export const ACCEPTED = "vivace.accepted";
@@ -25,6 +27,12 @@ export interface EditAsked {
   uri: string;
   instruction: string;
   range?: Range;
+}
+
+export interface RenameAsked {
+  uri: string;
+  position: Position;
+  newName: string;
 }
 
 export interface Redirected {

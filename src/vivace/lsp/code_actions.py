@@ -15,16 +15,19 @@ from lsprotocol.types import (
     CodeActionTriggerKind,
     Command,
     Diagnostic,
+    Position,
     Range,
 )
 
 from vivace.lsp.documents import Document
-from vivace.lsp.extensions import EDIT, EditAsked, as_json
+from vivace.lsp.extensions import EDIT, RENAME, EditAsked, RenameAsked, as_json
+from vivace.lsp.names import name_at
 from vivace.lsp.session import Session
 
 __all__ = ["KINDS", "CodeActions"]
 
-KINDS = (CodeActionKind.QuickFix, CodeActionKind.RefactorRewrite)
+_RENAME = "refactor.rename"
+KINDS = (CodeActionKind.QuickFix, CodeActionKind.RefactorRewrite, _RENAME)
 _TITLE = 60
 _MOST = 5
 """Diagnostics that are offered to be fixed."""
@@ -43,12 +46,13 @@ class CodeActions:
         by_itself = params.context.trigger_kind != CodeActionTriggerKind.Invoked
         if by_itself and params.range.start == params.range.end:
             self._moved(document, document.offset(params.range.start))
-        found = [each for each in self._offered(params) if _wanted(each, params.context.only)]
+        offered = self._offered(document, params)
+        found = [each for each in offered if _wanted(each, params.context.only)]
         if self._session.editor.client.code_actions:
             return found
         return [each.command for each in found if each.command is not None]
 
-    def _offered(self, params: CodeActionParams) -> Iterator[CodeAction]:
+    def _offered(self, document: Document, params: CodeActionParams) -> Iterator[CodeAction]:
         uri = params.text_document.uri
         for each in params.context.diagnostics[:_MOST]:
             yield CodeAction(
@@ -57,7 +61,15 @@ class CodeActions:
                 diagnostics=[each],
                 command=_edit(f"Fix: {_short(each)}", uri, each.range, f"Fix this: {each.message}"),
             )
-        if self._session.editor.client.known.instruction:  # else nobody would ask for it
+        known = self._session.editor.client.known
+        name = name_at(document, params.range.start) if known.rename else None
+        if name is not None:
+            yield CodeAction(
+                title=f"Rename {name} with its uses…",
+                kind=_RENAME,
+                command=_rename(f"Rename {name} with its uses…", uri, params.range.start),
+            )
+        if known.instruction:  # else nobody would ask for it
             yield CodeAction(
                 title="Edit…",
                 kind=CodeActionKind.RefactorRewrite,
@@ -70,6 +82,12 @@ def _edit(title: str, uri: str, place: Range, instruction: str | None = None) ->
     if instruction is None:
         del asked["instruction"]
     return Command(title=title, command=EDIT, arguments=[asked])
+
+
+def _rename(title: str, uri: str, position: Position) -> Command:
+    asked = as_json(RenameAsked(uri=uri, position=position, new_name=""))
+    del asked["newName"]  # which the editor asks for
+    return Command(title=title, command=RENAME, arguments=[asked])
 
 
 def _short(diagnostic: Diagnostic) -> str:

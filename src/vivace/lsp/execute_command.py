@@ -20,6 +20,7 @@ from vivace.lsp.extensions import (
     EditAsked,
     Paused,
     Redirected,
+    RenameAsked,
     Status,
     Stopped,
     as_json,
@@ -30,6 +31,7 @@ from vivace.lsp.suggestions import Suggestions
 
 if TYPE_CHECKING:
     from vivace.lsp.edits import Edits
+    from vivace.lsp.renames import Renames
 
 __all__ = ["ExecuteCommand"]
 
@@ -58,6 +60,12 @@ class ExecuteCommand:
         text = document.text if document is not None else ""  # what the range is a part of
         edits = await self._with_edits()
         return as_json(await edits.edit(asked, document, text))
+
+    async def rename(self, given: Sequence[Any]) -> Any:
+        asked = _read(given, RenameAsked)
+        module = await asyncio.to_thread(import_module, "vivace.lsp.renames")
+        renames: Renames = module.Renames(self._session)
+        return as_json(await renames.rename(asked, self._session.documents.get(asked.uri)))
 
     async def redirect(self, given: Sequence[Any]) -> None:
         asked = _read(given, Redirected)

@@ -20,6 +20,7 @@ __all__ = [
     "EDIT_PROGRESS",
     "PAUSE",
     "REDIRECT",
+    "RENAME",
     "STATUS",
     "STOP",
     "Accepted",
@@ -30,6 +31,7 @@ __all__ = [
     "Known",
     "Paused",
     "Redirected",
+    "RenameAsked",
     "ShownHunk",
     "Status",
     "Stopped",
@@ -46,6 +48,8 @@ class Known(Struct, frozen=True, kw_only=True, rename="camel"):
     """It shows ``vivace/status``."""
     instruction: bool = False
     """It asks the person for the instruction of a ``vivace.edit`` that has none."""
+    rename: bool = False
+    """It asks the person for the new name of a ``vivace.rename`` that has none."""
 
 
 # -- commands: one object as their argument -------------------------------------------------------
@@ -56,6 +60,7 @@ STOP = "vivace.stop"
 PAUSE = "vivace.pause"
 ACCEPTED = "vivace.accepted"
 CURSOR = "vivace.cursor"
+RENAME = "vivace.rename"
 
 
 class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -67,8 +72,16 @@ class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
     """The selection; an empty one means the definition around it, none the file."""
 
 
+class RenameAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.rename``: what stands there, with its uses; no model is asked."""
+
+    uri: str
+    position: Position
+    new_name: str
+
+
 class EditEnded(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer to ``vivace.edit``."""
+    """The answer to ``vivace.edit`` and ``vivace.rename``."""
 
     status: Literal["applied", "nothing", "refused", "stopped", "failed"]
     message: str = ""

@@ -45,7 +45,7 @@ from vivace.lsp.completers import Completers
 from vivace.lsp.completion import Completion
 from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
-from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, STOP
+from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, RENAME, STOP
 from vivace.lsp.files import Files
 from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.offers import Offers
@@ -96,6 +96,7 @@ class Server:
         self._answer(TEXT_DOCUMENT_CODE_ACTION, actions.answer, offered)
         self._answer(WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.cancel_progress)
         self._obey(EDIT, commands.edit)
+        self._obey(RENAME, commands.rename)
         self._obey(REDIRECT, commands.redirect)
         self._obey(STOP, commands.stop)
         self._obey(PAUSE, commands.pause)
