@@ -1,29 +1,38 @@
-"""Where the typed part of a line goes in the prompt, by the tests that then pass.
+"""How good suggestions are, by the tests that pass once they are accepted.
 
-HumanEval's single lines, each cut at a seeded random character, as if the person had come so far.
-Three ways ask the same llama.cpp, greedily and in turn: with the typed part before the suffix, as
-others do; behind it, so that the next key only adds to the prompt; and behind it with its last
-piece held back for the model to write, and enforced if it does not. A line is right when the
-task's own test passes.
+``cut``: HumanEval's single lines, each cut at a seeded random character, as if the person had come
+so far. Three ways ask the same llama.cpp, greedily and in turn: with the typed part before the
+suffix, as others do; behind it, so that the next key only adds to the prompt; and behind it with
+its last piece held back for the model to write, and enforced if it does not.
+
+``editor``: these lines, the same ones not begun, and random spans, as an editor gets them from a
+real language server; beside the bare engine with the model's own template, which is told nothing
+of lines. What is handed out is looked at by a checker of its own (``_offered``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import math
 import random
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx2
 from msgspec import Struct
 
 from bench import _files, fim
+from bench._editor import Editor
+from bench._offered import foreign_indentation, repeats_what_follows, taken
 from bench._report import Report, wilson
 from bench._server import served
 from vivace.completion.healing import held_back
+from vivace.desk.completing import Suggestion
 
 BEFORE, LAST, HEALED = "before the suffix", "last, not healed", "last, healed"
 ENOUGH, LARGE = 200, 700
@@ -133,25 +142,138 @@ def tell(report: Report, gaps: Sequence[Cut], found: dict[str, list[tuple[Asked,
             report.say("not healed, against before the suffix", told)
 
 
+# -- in the editor --------------------------------------------------------------------------------
+
+
+class Place(Struct, frozen=True):
+    """A file as the person has it, with the cursor in it."""
+
+    task: dict[str, Any]
+    kind: str
+    text: str
+    offset: int
+
+    @property
+    def raw(self) -> str:
+        """The model's own template, with the typed part where the model learned it to be."""
+        before, behind = self.text[: self.offset], self.text[self.offset :]
+        return f"<|fim_prefix|>{before}<|fim_suffix|>{behind}<|fim_middle|>"
+
+
+LINES, CUTS, SPANS = "lines", "lines that are begun", "spans"
+
+
+def places(gaps: Sequence[Cut], spans: Sequence[dict[str, Any]]) -> list[Place]:
+    found = []
+    for gap in gaps:
+        begun = gap.task["prompt"] + gap.typed
+        found += [
+            Place(gap.task, LINES, gap.task["prompt"] + gap.suffix, len(gap.task["prompt"])),
+            Place(gap.task, CUTS, begun + gap.suffix, len(begun)),
+        ]
+    for task in spans:
+        found.append(Place(task, SPANS, task["prompt"] + task["suffix"], len(task["prompt"])))
+    return found
+
+
+def holds(task: dict[str, Any], text: str) -> bool:
+    """Whether the task's test passes with the whole file."""
+    return fim.passes({**task, "prompt": text, "suffix": ""}, "")
+
+
+class Judged(Struct, frozen=True):
+    place: Place
+    found: Suggestion | None
+    ours: bool
+    bare: bool
+
+
+async def offered(editor: Editor, folder: Path, number: int, place: Place) -> Suggestion | None:
+    """What the person is shown behind the last key before the cursor."""
+    text, at = place.text, place.offset
+    buffer = editor.open(folder / f"task_{number}.py", text[: at - 1] + text[at:])
+    answer = await buffer.press(at - 1, at - 1, text[at - 1]).answer()
+    buffer.close()
+    return answer.suggestion
+
+
+async def in_editor(url: str, bare: httpx2.Client, every: Sequence[Place]) -> list[Judged]:
+    judged = []
+    at_once = {"timing": "always"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with Editor.started(folder, url, completion=at_once) as editor:
+            for number, place in enumerate(every):
+                found = await offered(editor, folder, number, place)
+                text = taken(place.text, found) if found is not None else place.text
+                stop = [] if place.kind == SPANS else ["\n"]
+                body = {"prompt": place.raw, "max_tokens": 160, "stop": stop}
+                raw = await asyncio.to_thread(fim.complete, bare, body)
+                filled = place.text[: place.offset] + raw + place.text[place.offset :]
+                passed = holds(place.task, text), holds(place.task, filled)
+                judged.append(Judged(place, found, *passed))
+                shown = f"\r  {number + 1} of {len(every)} places"
+                print(shown, end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return judged
+
+
+def tell_of_editor(report: Report, judged: Sequence[Judged]) -> None:
+    for kind in (LINES, CUTS, SPANS):
+        some = [each for each in judged if each.place.kind == kind]
+        if not some:
+            continue
+        shown = sum(each.found is not None for each in some)
+        ours, bare = sum(each.ours for each in some), sum(each.bare for each in some)
+        report.say(f"{kind}: a suggestion was shown", f"{shown} of {len(some)}")
+        _, _, high = difference([each.ours for each in some], [each.bare for each in some])
+        what = f"{kind}: right as often as the bare engine's"
+        met = ours >= bare if len(some) >= 100 else high >= 0
+        report.goal(what, met=met, measured=f"{ours} against {bare} of {len(some)}")
+    handed = [(each.place.text, each.found) for each in judged if each.found is not None]
+    for what, fault in FAULTS.items():
+        faulty = sum(fault(text, found) for text, found in handed)
+        report.goal(
+            f"suggestions {what}: none", met=not faulty, measured=f"{faulty} of {len(handed)}"
+        )
+
+
+FAULTS = {
+    "that repeat what follows": repeats_what_follows,
+    "with indentation that the file has not": foreign_indentation,
+}
+
+
+def _tasks(name: str, count: int) -> list[dict[str, Any]]:
+    """So many, from all of the set."""
+    with gzip.open(_files.data(name), "rt") as lines:
+        every = [json.loads(line) for line in lines]
+    return every[:: max(1, len(every) // count)][:count]
+
+
 def main() -> None:
     report, options = Report.from_arguments(
         "completion-quality",
-        "HumanEval lines cut at a random character, Qwen2.5-Coder-0.5B on llama.cpp",
+        "HumanEval lines and spans, Qwen2.5-Coder-0.5B on llama.cpp",
         "xllamacpp",
-        tasks=(200, "how many tasks"),
+        parts=("cut,editor", "which of them"),
+        tasks=(200, "how many lines; half as many spans"),
         seed=(17, "of the cuts"),
         sample=(False, "a quarter of the tasks"),
     )
     count = max(1, options.tasks // (4 if options.sample else 1))
-    with gzip.open(_files.data("humaneval-single-line"), "rt") as lines:
-        every = [json.loads(line) for line in lines]
     dice = random.Random(options.seed)
-    gaps = [cut(task, dice) for task in every[:: max(1, len(every) // count)][:count]]
+    gaps = [cut(task, dice) for task in _tasks("humaneval-single-line", count)]
     report.say("tasks, seed", f"{len(gaps)}, {options.seed}")
-    with served(fim.CONFIG.format(path=_files.model("qwen2.5-coder-0.5b"))) as (port, _):
-        gateway = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=300)
-        found = measure(lambda body: fim.complete(gateway, body), gaps)
-    tell(report, gaps, found)
+    with served(fim.CONFIG.format(path=_files.model("qwen2.5-coder-0.5b"))) as (port, process):
+        url = f"http://127.0.0.1:{port}"
+        if "cut" in options.parts:
+            gateway = httpx2.Client(base_url=url, timeout=300)
+            tell(report, gaps, measure(lambda body: fim.complete(gateway, body), gaps))
+        if "editor" in options.parts:
+            every = places(gaps, _tasks("humaneval-random-span", max(1, count // 2)))
+            engine = fim.bare_server(process.pid)
+            tell_of_editor(report, asyncio.run(in_editor(f"{url}/v1", engine, every)))
     report.end()
 
 

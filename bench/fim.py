@@ -56,7 +56,7 @@ def bare(server: httpx2.Client, task: dict[str, Any]) -> str:
 
 
 def complete(server: httpx2.Client, body: dict[str, Any]) -> str:
-    answer = server.post("/v1/completions", json={**body, **SETTINGS})
+    answer = server.post("/v1/completions", json={**SETTINGS, **body})
     return str(answer.json()["choices"][0]["text"])
 
 

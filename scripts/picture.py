@@ -288,7 +288,7 @@ def demo_film(heard: list[tuple[float, str]], caption: str) -> str:
 # -- the editor -----------------------------------------------------------------------------------
 
 OPENED = EDITED + "\n\n# What is in stock, by name.\n"
-TYPED = "def in_stock(stock: dict[str, int]) -> list[str]:\n    "
+TYPED = "def in_stock(stock: dict[str, int]) -> list[str]:\n"  # the editor indents
 
 
 def editor() -> None:
@@ -301,8 +301,10 @@ def editor() -> None:
         program = VivaceProgram(folder / "bin")
         machine = {"vivace.command": str(program.path), "vivace.address": URL}
         with VSCode(folder, extension(folder), machine) as code:
-            code.do("resize", 980, 560)
+            code.do("resize", 860, 560)
+            code.do("bePatient", 120)  # two cores, which the browser needs too
             code.trust()
+            code.press("Control+b")
             code.open("settings.py", OPENED)
             code.wait_for_status("runs")
             code.type(TYPED, per_second=8)

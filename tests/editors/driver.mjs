@@ -125,6 +125,9 @@ const verbs = {
   async waitForEntry(title) {
     await page.locator(`${INPUT} .monaco-list-row.focused`, { hasText: title }).waitFor();
   },
+  async bePatient(seconds) {
+    page.setDefaultTimeout(1000 * seconds);
+  },
   async resize(width, height) {
     await page.setViewportSize({ width, height });
   },
