@@ -155,6 +155,15 @@ def test_a_file_keeps_its_bytes(desk: Desk) -> None:
     desk.code.saves("bytes.py", before + 'print(smile)\r\nprint("😀😀", family)')
 
 
+def test_where_the_cursor_rests_is_read_before_the_first_key(desk: Desk) -> None:
+    desk.code.open("resting.py", "before = 1\n\n\nafter = 2\n")
+
+    desk.code.press("Control+Home", "ArrowDown", "ArrowDown")
+
+    gap = ("before = 1\n\n", "\nafter = 2\n")
+    eventually(lambda: gap in [(each.prefix, each.suffix) for each in desk.author.fills], 20)
+
+
 def test_nothing_is_asked_for_a_file_of_secrets(desk: Desk) -> None:
     desk.author.writes("SECRET=hunter2\n")
     desk.code.open(".env", "TOKEN=abc\n")
