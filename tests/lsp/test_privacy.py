@@ -123,6 +123,8 @@ class Desk:
         for key in f" {typed}":
             buffer.type(key)
         assert await buffer.complete() is None, buffer.uri
+        end = buffer.document.position(len(buffer.text))
+        await self.editor.command("vivace.cursor", {"uri": buffer.uri, "position": end})
         ended = await self.editor.edit(buffer, "close the file")
         assert ended["status"] == "failed", buffer.uri
         assert await self.editor.offered(buffer, "never closed") == [], buffer.uri
