@@ -11,7 +11,7 @@ from lsprotocol.types import TextDocumentContentChangeWholeDocument
 
 from vivace.lsp import files as files_module
 from vivace.lsp.documents import Document
-from vivace.lsp.files import Files, name_for
+from vivace.lsp.files import Files, folders_on_disk, name_for
 from vivace.workspace.errors import PathRefused
 from vivace.workspace.ignore import why_not_read
 from vivace.workspace.paths import SafePath
@@ -113,8 +113,14 @@ def test_what_has_no_file_yet_belongs_to_the_first_folder(files: Files, folder: 
     file = files.find("untitled:Untitled-1")
     assert (file.workspace.root, str(file.path)) == (folder, "Untitled-1")
     assert why_not(files, opened(files, "untitled:Untitled-1")) == ""
-    files.folders = []
-    assert files.find("untitled:Untitled-1").workspace.root == files.untitled
+    for folders in ([], [folder / "gone"]):
+        files.folders = folders
+        assert files.find("untitled:Untitled-1").workspace.root == files.untitled
+
+
+def test_folders_that_are_on_no_disk_are_left_out() -> None:
+    uris = ["file:///a%20b", "vscode-vfs://github/a/b", "x://[y", "file:///a%00b", "file:///c"]
+    assert folders_on_disk(uris) == [Path("/a b"), Path("/c")]
 
 
 def test_a_file_outside_of_all_folders_is_at_home_in_its_own(files: Files, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ whoever sends it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ from vivace.workspace.ignore import secret_content, why_not_read
 from vivace.workspace.language_server import path_of
 from vivace.workspace.paths import SafePath, Workspace, top_level
 
-__all__ = ["File", "Files", "name_for"]
+__all__ = ["File", "Files", "folders_on_disk", "name_for"]
 
 _PASTED = 16
 """Characters; who types puts in fewer at once, and every key has more."""
@@ -104,7 +105,7 @@ class Files:
         scheme, path = _parts_of(uri)
         if scheme == _UNTITLED:
             self.untitled.mkdir(parents=True, exist_ok=True)
-            workspace = Workspace(self.folders[0] if self.folders else self.untitled)
+            workspace = Workspace(next(filter(Path.is_dir, self.folders), self.untitled))
             return File(workspace, workspace.resolve(path.name))
         if scheme not in _ON_DISK:
             raise PathRefused(f"What {scheme} shows is no file.")
@@ -129,6 +130,16 @@ def _wrong_with(text: str) -> str | None:
         return "it is not text"
     what = secret_content(text.encode("utf-8", "surrogatepass"))
     return f"it seems to hold {what}" if what is not None else None
+
+
+def folders_on_disk(uris: Iterable[str]) -> list[Path]:
+    """Of an editor's folders: some are on no disk."""
+    found = []
+    for uri in uris:
+        with contextlib.suppress(PathRefused):
+            scheme, path = _parts_of(uri)
+            found += [path] if scheme == "file" else []
+    return found
 
 
 def _parts_of(uri: str) -> tuple[str, Path]:

@@ -46,7 +46,7 @@ from vivace.lsp.completion import Completion
 from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, RENAME, STOP
-from vivace.lsp.files import Files
+from vivace.lsp.files import Files, folders_on_disk
 from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.offers import Offers
 from vivace.lsp.protocol import Protocol
@@ -54,7 +54,6 @@ from vivace.lsp.session import Session
 from vivace.lsp.settings import read_settings
 from vivace.lsp.suggestions import MakeCompleter, Suggestions
 from vivace.lsp.synchronization import Synchronization
-from vivace.workspace.language_server import path_of
 
 __all__ = ["Server", "serve"]
 
@@ -116,7 +115,7 @@ class Server:
         folders = [each.uri for each in params.workspace_folders or ()]
         if not folders and params.root_uri:
             folders = [params.root_uri]
-        session.files.folders = [path_of(each) for each in folders]
+        session.files.folders = folders_on_disk(folders)
         self._set(params.initialization_options)
         if not session.editor.client.inline_completion:
             self._answer(TEXT_DOCUMENT_COMPLETION, self._completion.answer, CompletionOptions())
@@ -138,8 +137,8 @@ class Server:
         return before != self.session.settings
 
     def _move(self, params: DidChangeWorkspaceFoldersParams) -> None:
-        gone = {path_of(each.uri) for each in params.event.removed}
-        come = [path_of(each.uri) for each in params.event.added]
+        gone = folders_on_disk(each.uri for each in params.event.removed)
+        come = folders_on_disk(each.uri for each in params.event.added)
         self.session.files.folders = [
             *(each for each in self.session.files.folders if each not in gone),
             *come,
