@@ -19,8 +19,8 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import psutil
 
@@ -48,6 +48,8 @@ from vivace.engines.base import Card, Work
 from vivace.engines.scripted import Capacity, Reply, Say, Script, ScriptedEngine
 from vivace.protocol.requests import Fill
 
+T = TypeVar("T")
+
 LINES = 10_000
 RATE = 400
 """Tokens per second of the scripted engine, where nothing else is said."""
@@ -63,6 +65,8 @@ WORDS = (" ", *("value + ", "offset * ", "total - ") * 3)
 often than people go elsewhere."""
 SHARED = {"rate": 100, "growth": 0.2, "prefill_rate": 20_000, "patient_chunk": 64, "slots": 2}
 """An engine that reads, too, and takes a fifth longer where it works for two."""
+LONGEST = 1800.0
+"""Seconds that any part may take."""
 LLAMACPP_BATCH = 2048
 """What llama.cpp reads at a stretch if it is not told."""
 
@@ -78,12 +82,18 @@ async def asking_keys(
             await asyncio.sleep(BETWEEN_KEYS)
             at += len(word)
             yield number, await buffer.press(at - 1, at - 1, word[-1:]).answer()
+        buffer.replace(at, at, "total")  # what is left behind is right
 
 
 def wanted(answer: Answer) -> Answer:
     if answer.suggestion is None or answer.late or not answer.suggestion.text.endswith(SUGGESTION):
         raise RuntimeError(f"the language server suggests {answer.suggestion}")
     return answer
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """What a measurement found; one that hangs fails."""
+    return asyncio.run(asyncio.wait_for(work, LONGEST))
 
 
 def limits(report: Report, what: str, samples: Sequence[float], *most: tuple[int, float]) -> None:
@@ -110,7 +120,7 @@ async def starts(gateway: Gateway, count: int) -> list[tuple[float, float]]:
 
 def start(report: Report, options: Any) -> None:
     with scripted(rate=RATE) as gateway:
-        found = asyncio.run(starts(gateway, options.starts))
+        found = finished(starts(gateway, options.starts))
     worked = [wall - waited for wall, waited in found]
     report.spread("start: to the answer to initialize", [wall for wall, _ in found], "s")
     report.spread("start: of it waiting for a core", [waited for _, waited in found], "s")
@@ -145,7 +155,7 @@ async def remembered(gateway: Gateway, count: int) -> list[Answer]:
 
 def memory(report: Report, options: Any) -> None:
     with scripted(rate=RATE) as gateway, watched() as hiccups:
-        found = asyncio.run(remembered(gateway, options.keys))
+        found = finished(remembered(gateway, options.keys))
     report.spread("memory: key to suggestion", [each.seconds for each in found], "ms", 1000)
     fair = report.fair(found, [each.span for each in found], hiccups)
     limits(report, "key from memory", [each.seconds for each in fair], (50, 5), (99, 20))
@@ -224,7 +234,7 @@ def beyond(turn: Turn, which: int) -> float:
 
 def request(report: Report, options: Any) -> None:
     with scripted(rate=RATE) as gateway, watched() as hiccups:
-        found, numbers = asyncio.run(in_turns(gateway, options.keys))
+        found, numbers = finished(in_turns(gateway, options.keys))
     report.spread("request: the engine itself", [seconds(each[0]) for each in found], "ms", 1000)
     report.spread(
         "request: the gateway, beyond it", [beyond(each, 1) for each in found], "ms", 1000
@@ -263,7 +273,7 @@ async def resting(gateway: Gateway, seconds: float) -> tuple[float, int, list[in
 
 def idle(report: Report, options: Any) -> None:
     with scripted(rate=RATE) as gateway:
-        used, requests, memory = asyncio.run(resting(gateway, options.idle))
+        used, requests, memory = finished(resting(gateway, options.idle))
     started, opened = (each / 2**20 for each in memory)
     report.say("idle: memory when started", started, "MB")
     report.say(f"idle: memory with {OPEN_FILES} files open", opened, "MB")
@@ -283,7 +293,7 @@ def cancel(report: Report, options: Any) -> None:
         cancel_on_llamacpp(report, options)
         return
     with scripted(rate=RATE, slots=1) as gateway, watched() as hiccups:
-        found = asyncio.run(replaced_on_script(gateway, options.cancels))
+        found = finished(replaced_on_script(gateway, options.cancels))
     report.spread("cancel: key to the free slot", [each.seconds for each in found], "ms", 1000)
     fair = report.fair(found, [each.span for each in found], hiccups)
     limits(report, "key to the free slot", [each.seconds for each in fair], (99, 20))
@@ -293,11 +303,11 @@ def cancel_on_llamacpp(report: Report, options: Any) -> None:
     for batch in (options.batch, LLAMACPP_BATCH):
         with llamacpp(slots=1, batch=batch) as gateway:
             if batch == options.batch:
-                found = asyncio.run(replaced_on_llamacpp(gateway, options.cancels))
+                found = finished(replaced_on_llamacpp(gateway, options.cancels))
                 taken = [each.seconds for each in found]
                 report.spread("cancel: key to the free slot, llama.cpp", taken, "ms", 1000)
                 limits(report, "key to the free slot of llama.cpp", taken, (50, 200))
-            more = asyncio.run(read_on(gateway, options.prompt, options.prompts))
+            more = finished(read_on(gateway, options.prompt, options.prompts))
         told = f"{', '.join(map(str, more))} of {options.prompt} tokens"
         report.say(f"cancel: read all the same, batches of {batch}", told)
         if batch == options.batch:
@@ -361,7 +371,7 @@ async def _known(keys: AsyncIterator[tuple[int, Answer]]) -> list[float]:
 def load(report: Report, options: Any) -> None:
     real = options.engine == "llamacpp"
     with llamacpp(slots=2, batch=options.batch) if real else scripted(**SHARED) as gateway:
-        alone, loaded = asyncio.run(beside(gateway, options.rounds))
+        alone, loaded = finished(beside(gateway, options.rounds))
     report.spread("load: key to suggestion, alone", alone, "ms", 1000)
     report.spread("load: beside a long answer", loaded, "ms", 1000)
     part = percentile(loaded, 0.9) / percentile(alone, 0.9)

@@ -72,11 +72,13 @@ def _without_loops(answer: str, place: Place) -> str:
 def _indented_as_the_file(answer: str, place: Place) -> str:
     """Up to the first line whose indentation is made of something else than the file's own, tabs
     or so many spaces."""
+    begun = place.before.rpartition("\n")[2]
+    lines = answer.split("\n")
+    if len(lines) == 1 and begun.strip():
+        return answer  # it indents nothing
     known = [_indentation(line) for line in (place.before + place.after).split("\n")]
     signs = set().union(*known)
     step = math.gcd(*map(len, known))
-    begun = place.before.rpartition("\n")[2]
-    lines = answer.split("\n")
     for at, line in enumerate(lines):
         own = _indentation(line if at else begun + line)
         if signs and (not signs.issuperset(own) or len(own) % step):
