@@ -64,6 +64,7 @@ const verbs = {
   async trust() {
     await page.getByRole("button", { name: "Yes, I trust the authors" }).click();
   },
+  /** Of a notebook, the last cell. */
   async open(path) {
     await page.keyboard.press("Control+p");
     await verbs.waitForInput();
@@ -72,7 +73,10 @@ const verbs = {
     await verbs.waitForEntry(name);
     await page.keyboard.press("Enter");
     await page.waitForSelector(`.tab.active[data-resource-name="${name}"]`);
-    await page.waitForSelector(".editor-instance .monaco-editor.focused .view-line");
+    const notebook = name.endsWith(".ipynb"); // its cells are drawn over the place of an editor
+    if (notebook) await page.locator(".notebookOverlay .cell .monaco-editor").last().click();
+    const around = notebook ? ".notebookOverlay" : ".editor-instance";
+    await page.waitForSelector(`${around} .monaco-editor.focused .view-line`);
   },
   async press(...keys) {
     for (const key of keys) await page.keyboard.press(key);

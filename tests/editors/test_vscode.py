@@ -115,6 +115,20 @@ def test_brackets_that_the_editor_closed_are_not_doubled(desk: Desk) -> None:
     desk.code.saves("brackets.py", "numbers = [1, 2]\nprint(sum(numbers[1:]))")
 
 
+def test_a_cell_of_a_notebook_goes_on_from_those_before_it(desk: Desk) -> None:
+    desk.author.writes("prices = [1, 2]\n\ntotal = sum(prices)\n")
+    cells: list[dict[str, object]] = [
+        {"cell_type": "code", "source": source, "metadata": {}, "outputs": []}
+        for source in ("prices = [1, 2]", "")
+    ]
+    book = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 2}
+    desk.code.open("book.ipynb", json.dumps(book))
+
+    desk.code.type("tot", per_second=10)
+    desk.code.wait_for_ghost("al = sum(prices)")
+    assert desk.author.fills[-1].prefix.startswith("prices = [1, 2]\n\n")
+
+
 def test_two_cursors_do_no_harm(desk: Desk) -> None:
     desk.author.writes("value = compute(data)\n")
     desk.code.open("cursors.py", "\n\n")

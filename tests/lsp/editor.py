@@ -249,6 +249,9 @@ async def running(
                 )
             ),
         ),
+        notebook_document=lsp.NotebookDocumentClientCapabilities(
+            synchronization=lsp.NotebookDocumentSyncClientCapabilities()
+        ),
         experimental=known,
     )
     told = await client.initialize_session(

@@ -37,7 +37,7 @@ import {
 import { findProgram, NoProgram, type StartSettings, startSettings } from "./server";
 import type { StatusItem } from "./status";
 
-const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }];
+const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
 const RESTS_AFTER_MS = 250;
 const KNOWN: Known = { edit: true, status: true, instruction: true, rename: true };
 const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, RENAME, REDIRECT, STOP, PAUSE, CURSOR]);

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from importlib import import_module
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from vivace.completion.pace import Pace
 from vivace.desk.completing import Completing
@@ -36,7 +37,8 @@ class Completers:
         files = self._session.files
         file = files.find(document.uri)
         # Which document, for servers that keep what they have read; but not whose.
-        name = f"{file.workspace.root}\0{file.path}".encode()
+        cell = urlsplit(document.uri).fragment  # of a notebook
+        name = f"{file.workspace.root}\0{file.path}{cell}".encode()
         lane = hashlib.sha256(name).hexdigest()[:16]
         path = files.path_for(document)
         settings = self._session.settings

@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from lsprotocol.types import (
+    NOTEBOOK_DOCUMENT_DID_CHANGE,
+    NOTEBOOK_DOCUMENT_DID_CLOSE,
+    NOTEBOOK_DOCUMENT_DID_OPEN,
     TEXT_DOCUMENT_DID_CHANGE,
     TEXT_DOCUMENT_DID_CLOSE,
     TEXT_DOCUMENT_DID_OPEN,
@@ -24,11 +27,20 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 __all__ = ["Protocol"]
 
+_OF_DOCUMENTS = (
+    NOTEBOOK_DOCUMENT_DID_CHANGE,
+    NOTEBOOK_DOCUMENT_DID_CLOSE,
+    NOTEBOOK_DOCUMENT_DID_OPEN,
+    TEXT_DOCUMENT_DID_CHANGE,
+    TEXT_DOCUMENT_DID_CLOSE,
+    TEXT_DOCUMENT_DID_OPEN,
+)
+
 
 class Protocol(LanguageServerProtocol):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        for each in (TEXT_DOCUMENT_DID_OPEN, TEXT_DOCUMENT_DID_CHANGE, TEXT_DOCUMENT_DID_CLOSE):
+        for each in _OF_DOCUMENTS:
             del self.fm.builtin_features[each]
 
     @lsp_method(WORKSPACE_EXECUTE_COMMAND)

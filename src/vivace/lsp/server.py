@@ -13,6 +13,9 @@ from typing import Any, BinaryIO
 from lsprotocol.types import (
     INITIALIZE,
     INITIALIZED,
+    NOTEBOOK_DOCUMENT_DID_CHANGE,
+    NOTEBOOK_DOCUMENT_DID_CLOSE,
+    NOTEBOOK_DOCUMENT_DID_OPEN,
     SHUTDOWN,
     TEXT_DOCUMENT_CODE_ACTION,
     TEXT_DOCUMENT_COMPLETION,
@@ -48,6 +51,7 @@ from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, RENAME, STOP
 from vivace.lsp.files import Files, folders_on_disk
 from vivace.lsp.inline_completion import InlineCompletion
+from vivace.lsp.notebooks import SYNCHRONIZED, Notebooks
 from vivace.lsp.offers import Offers
 from vivace.lsp.protocol import Protocol
 from vivace.lsp.session import Session
@@ -70,7 +74,9 @@ class Server:
         self, address: Address, state: Path, completer: MakeCompleter | None = None
     ) -> None:
         """``state`` is where the program keeps things, outside of any workspace."""
-        self.pygls = _Pygls("vivace", __version__, protocol_cls=Protocol)
+        self.pygls = _Pygls(
+            "vivace", __version__, protocol_cls=Protocol, notebook_document_sync=SYNCHRONIZED
+        )
         editor = Editor(self.pygls)
         self.session = session = Session(editor, Files(state / "untitled"))
         self._usage = Usage(UsageFile(state))
@@ -89,6 +95,10 @@ class Server:
         self._answer(TEXT_DOCUMENT_DID_OPEN, documents.did_open)
         self._answer(TEXT_DOCUMENT_DID_CHANGE, documents.did_change)
         self._answer(TEXT_DOCUMENT_DID_CLOSE, documents.did_close)
+        notebooks = Notebooks(session, documents)
+        self._answer(NOTEBOOK_DOCUMENT_DID_OPEN, notebooks.did_open)
+        self._answer(NOTEBOOK_DOCUMENT_DID_CHANGE, notebooks.did_change)
+        self._answer(NOTEBOOK_DOCUMENT_DID_CLOSE, notebooks.did_close)
         self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, inline.answer, InlineCompletionOptions())
         actions = CodeActions(session, suggestions.moved)
         offered = CodeActionOptions(code_action_kinds=list(KINDS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vivace.lsp.documents import Document, Documents
@@ -21,6 +22,25 @@ class Session:
     documents: Documents = field(default_factory=Documents)
     settings: Settings = field(default_factory=Settings)
     paused: bool = False
+    notebooks: dict[str, list[str]] = field(default_factory=dict)
+    """Which documents are the cells of each, in their order."""
+
+    def notebook_of(self, document: Document) -> Sequence[str] | None:
+        """The cells of the notebook that a document is a cell of, if it is one."""
+        return next((cells for cells in self.notebooks.values() if document.uri in cells), None)
+
+    def text_before(self, document: Document) -> str:
+        """What a cell goes on from: the cells before it in its language, which were run before it,
+        as far as a model may read them. Nothing before any other document."""
+        cells = self.notebook_of(document) or [document.uri]
+        earlier = map(self.documents.get, cells[: cells.index(document.uri)])
+        return "".join(
+            f"{cell.text.rstrip()}\n\n"
+            for cell in earlier
+            if cell is not None
+            and cell.path == document.path
+            and self.files.known_to_be_readable(cell)
+        )
 
     @property
     def completes(self) -> bool:

@@ -65,12 +65,15 @@ class Suggestions:
             return None  # two that wait for the same may go on in any order
         completer = self._completer(document)
         self._show_neighbours(completer, document)
-        found = await completer.at(text, cursor)
+        before = self._session.text_before(document)
+        found = await completer.at(before + text, len(before) + cursor)
         state: Literal["ready", "unreachable"] = "ready" if completer.reachable else "unreachable"
         self._session.editor.show_status(
             Status(uri=document.uri, state=state, why=completer.status)
         )
-        return found if document.text is typed else None
+        if found is None or document.text is not typed:
+            return None
+        return Suggestion(found.text, found.start - len(before), found.end - len(before))
 
     def moved(self, document: Document, cursor: int) -> None:
         """The cursor seems to be there: what stands around it can be read before anybody types.
@@ -84,15 +87,17 @@ class Suggestions:
         if self._session.completes and self._session.files.known_to_be_readable(document):
             completer = self._completer(document)
             self._show_neighbours(completer, document)
-            completer.warm(document.text, cursor)
+            before = self._session.text_before(document)
+            completer.warm(before + document.text, len(before) + cursor)
 
     def _show_neighbours(self, completer: Completer, document: Document) -> None:
         """Only when they are others: whoever types in one file leaves the rest as they are."""
         files = self._session.files
+        own = self._session.notebook_of(document) or [document.uri]
         readable = (
             each
             for each in self._session.documents
-            if each is not document and files.known_to_be_readable(each)
+            if each.uri not in own and files.known_to_be_readable(each)
         )
         chosen = list(islice(readable, _NEIGHBOURS))
         texts = [(each.uri, each.version) for each in chosen]

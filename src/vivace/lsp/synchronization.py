@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Sequence
+
 from lsprotocol.types import (
     DidChangeTextDocumentParams,
     DidCloseTextDocumentParams,
     DidOpenTextDocumentParams,
+    TextDocumentItem,
 )
 
+from vivace.lsp.documents import Document
 from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import Status
 from vivace.lsp.files import name_for
@@ -26,13 +30,23 @@ class Synchronization:
         self._commands = commands
 
     async def did_open(self, params: DidOpenTextDocumentParams) -> None:
-        """Whether it may be read is found out before anybody types."""
-        given = params.text_document
+        await self.open_all([params.text_document])
+
+    def open_all(self, items: Sequence[TextDocumentItem]) -> Coroutine[None, None, None]:
+        """They are open at once; then it is found out whether they may be read, before anybody
+        types."""
+        return self._look_at([self._open(each) for each in items])
+
+    def _open(self, given: TextDocumentItem) -> Document:
         path = name_for(given.uri, given.language_id)
         document = self._session.documents.open(given.uri, path, given.version, given.text)
         self._session.files.opened(document)
-        if (why := await self._session.files.why_not(document)) is not None:
-            self._session.editor.show_status(Status(uri=document.uri, why=why))
+        return document
+
+    async def _look_at(self, documents: Sequence[Document]) -> None:
+        for document in documents:
+            if (why := await self._session.files.why_not(document)) is not None:
+                self._session.editor.show_status(Status(uri=document.uri, why=why))
 
     def did_change(self, params: DidChangeTextDocumentParams) -> None:
         given, changes = params.text_document, params.content_changes
