@@ -19,6 +19,8 @@ from bench._hiccups import Hiccups, Span
 from vivace.cpus import usable_cpus
 
 T = TypeVar("T")
+ENOUGH = 50
+"""Samples by which a limit can be judged."""
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
@@ -157,12 +159,12 @@ class Report:
 
     def fair(self, samples: Sequence[T], spans: Sequence[Span], hiccups: Hiccups) -> list[T]:
         """The samples that a limit in milliseconds is judged by: the machine ran all the while.
-        With less than half of them the limit cannot be judged, and that is a goal missed."""
+        With too few of them it cannot be judged, and that is a goal missed."""
         kept = hiccups.outside(samples, spans)
         aside = f"{len(samples) - len(kept)} of {len(samples)}"
         self.say("set aside: the machine stood still", aside)
-        if 2 * len(kept) < len(samples):
-            self.goal("a machine that runs half of the time", met=False, measured=f"{aside} aside")
+        if len(kept) < min(ENOUGH, len(samples)):
+            self.goal(f"{ENOUGH} samples to judge by", met=False, measured=f"{len(kept)}")
             self.end()
             sys.exit(int(self.check))
         return kept

@@ -22,6 +22,7 @@ from tests.support.http import bearer
 from tests.support.process import Serve
 from tests.support.socket import Socket
 from tests.support.waiting import eventually as waits_for
+from tests.support.waiting import in_time
 
 FLOOD = f"""
 [[replies]]
@@ -155,6 +156,7 @@ def test_a_reader_that_does_not_take_what_is_kept_is_dropped(server: Serve) -> N
         eventually(lambda: server.metric("vivace_connections", "ben") == 1)
 
 
+@in_time
 def test_a_steady_reader_of_a_large_body_is_not_dropped(server: Serve) -> None:
     """It takes longer for all of it than one may take for nothing."""
     asked = request("POST /v1/responses", create("lump"))
@@ -205,6 +207,7 @@ def test_garbage_behind_a_stream_ends_it_quietly(server: Serve) -> None:
             eventually(lambda: server.metric("vivace_engine_running", "ben") == 0)
 
 
+@in_time
 def test_sigterm_waits_for_nobody_who_takes_nothing(serve: Serving) -> None:
     server = serve(FLOOD, drain=0.5, tables={"limits": {"slow_reader_seconds": 60}})
     asked = request("POST /v1/responses", create("flood", stream=True))
@@ -229,6 +232,7 @@ def test_sigterm_waits_for_nobody_who_takes_nothing(serve: Serving) -> None:
 # -- those who do not say what they want ----------------------------------------------------------
 
 
+@in_time
 def test_half_requests_are_gone_after_their_deadline(server: Serve) -> None:
     whole = request("POST /v1/responses", create("hi"))
     halves = [b"", b"GET", whole[:30], handshake()[:60], whole[:-1], whole.split(b"{")[0]]

@@ -35,7 +35,13 @@ def test_a_sleeper_that_was_woken_late_is_a_hiccup() -> None:
 
 
 def test_work_of_ours_on_every_processor_is_no_hiccup() -> None:
-    """What is measured may be busy: that must not excuse it."""
+    """What is measured may be busy: that must not excuse it. The machine only adds hiccups, so one
+    time of three without many of them is enough."""
+    assert min(_late_beside_work() for _ in range(3)) < 0.1
+
+
+def _late_beside_work() -> float:
+    """Seconds that the sleepers were late in a second of work."""
     with watched() as hiccups:
         until = time.perf_counter() + 1.0
         children = []
@@ -47,16 +53,16 @@ def test_work_of_ours_on_every_processor_is_no_hiccup() -> None:
             children.append(pid)
         for pid in children:
             os.waitpid(pid, 0)
-
-    assert sum(end - start for start, end in hiccups.spans) < 0.3
+    return sum(end - start for start, end in hiccups.spans)
 
 
 def test_too_few_samples_are_a_goal_missed(tmp_path: Path) -> None:
     report = Report("x", check=True, path=tmp_path / "figures.json")
     hiccups = Hiccups([(0.0, 2.5)])
+    spans = [(float(number), number + 1.0) for number in range(52)]
 
     with pytest.raises(SystemExit) as ended:
-        report.fair([1.0, 1.0, 1.0], [(0.0, 1.0), (1.0, 2.0), (3.0, 4.0)], hiccups)
+        report.fair([1.0] * 52, spans, hiccups)
 
     assert ended.value.code == 1
     assert report.missed

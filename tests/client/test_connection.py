@@ -14,7 +14,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from tests.support.http import key, keys
 from tests.support.process import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, in_time
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
 from vivace.client.events import Response
 from vivace.engines.scripted import Die, Fail, Reply, Say, Stall, Think
@@ -347,6 +347,7 @@ def test_an_error_of_many_words_is_cut() -> None:
     assert len(str(error)) < 3000
 
 
+@in_time
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vivace.client.connection._LONGEST_ANSWER", 100_000)
 

@@ -19,7 +19,7 @@ from tests.support.http import key, keys
 from tests.support.process import free_port
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, in_time
 from vivace.client.gap import Gap
 from vivace.client.lanes import ClientError, Lanes
 from vivace.engines.scripted import Fail, Reply, Say, Stall
@@ -90,6 +90,7 @@ def connections(gateway: RunningGateway) -> int:
 # -- many lanes -----------------------------------------------------------------------------------
 
 
+@in_time
 def test_many_documents_are_answered_at_once_on_one_connection(gateway: RunningGateway) -> None:
     gateway.engine.play(
         [Reply(when=f"^{n}$", then=(Stall(0.2), Say(f"text {n}"))) for n in range(40)]

@@ -25,6 +25,7 @@ from tests.engines.suite import (
     tokens_in,
     until_failure,
 )
+from tests.support.waiting import in_time
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -144,6 +145,7 @@ def test_nothing_is_lost_when_text_is_cut(text: str) -> None:
     assert all(pieces)
 
 
+@in_time
 def test_long_white_space_and_long_words_are_cut_in_no_time() -> None:
     for text in (" " * 200_000, "x" * 200_000, " \n" * 100_000 + "."):
         started = time.perf_counter()
@@ -308,6 +310,7 @@ def test_death_spares_nobody_not_even_one_about_to_finish() -> None:
     [Say("word ", times=1500), Think("word " * 1500), Call("f", "word " * 1500)],
     ids=["text", "reasoning", "call"],
 )
+@in_time
 def test_a_slow_reader_costs_no_memory_whatever_is_said(act: Act) -> None:
     async def check() -> list[Delta]:
         one = engine(act)
@@ -391,6 +394,7 @@ def timed(loop: NewLoop, work: Coroutine[Any, Any, T]) -> tuple[float, T]:
 
 @loops
 @pytest.mark.parametrize("rate", [200, 5000])
+@in_time
 def test_tokens_come_at_the_rate(loop: NewLoop, rate: int) -> None:
     one = engine(Say("word ", times=rate // 10), capacity=Capacity(rate=rate))
     seconds, _ = timed(loop, answer(one, ask("hi")))
@@ -398,6 +402,7 @@ def test_tokens_come_at_the_rate(loop: NewLoop, rate: int) -> None:
 
 
 @loops
+@in_time
 def test_the_first_token_does_not_wait_for_the_last(loop: NewLoop) -> None:
     one = engine(Say("word ", times=500), capacity=Capacity(rate=1000))
 
@@ -409,11 +414,13 @@ def test_the_first_token_does_not_wait_for_the_last(loop: NewLoop) -> None:
 
 
 @loops
+@in_time
 def test_requests_share_the_engine_without_growth(loop: NewLoop) -> None:
     assert 0.07 < batch_of(loop, 8, growth=0.0) < 0.4
 
 
 @loops
+@in_time
 def test_a_larger_batch_takes_longer_by_its_growth(loop: NewLoop) -> None:
     assert 0.6 < batch_of(loop, 8, growth=1.0) < 3
 
@@ -428,6 +435,7 @@ def batch_of(loop: NewLoop, size: int, growth: float) -> float:
 
 
 @loops
+@in_time
 def test_reading_a_prompt_takes_time_unless_it_is_cached(loop: NewLoop) -> None:
     one = engine(Say("x"), capacity=Capacity(rate=10_000, prefill_rate=2000))
     long = ask("x" * 2000)
@@ -448,6 +456,7 @@ def test_reading_a_prompt_delays_those_who_are_being_answered(loop: NewLoop) -> 
 
 
 @loops
+@in_time
 def test_a_stall_takes_its_time_and_holds_up_nobody_else(loop: NewLoop) -> None:
     one = ScriptedEngine(
         "e",

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, in_time
 from vivace.config import LOCAL, KeyConfig
 from vivace.engines.scripted import Reply, Say, Stall
 from vivace.errors import ConfigError, Unauthorized
@@ -116,6 +116,7 @@ WAYS: dict[str, Way] = {
 }
 
 
+@in_time
 def test_revoking_a_key_ends_its_turns_and_no_others(keyring: Keyring, tmp_path: Path) -> None:
     """Those on the engine, and the one that waits for it."""
     ann, bob = keyring.create("ann"), keyring.create("bob")

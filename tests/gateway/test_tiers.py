@@ -12,7 +12,7 @@ import pytest
 from tests.support.http import RESPONSES, bearer, keys, said
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, in_time
 from vivace.config import Config
 from vivace.engines.base import Work
 from vivace.engines.scripted import Fail, Reply, Say, ScriptedEngine, Stall
@@ -310,6 +310,7 @@ def test_interactive_work_goes_before_agents_that_waited_longer() -> None:
         assert ended == ["first", "quick", "agent"]
 
 
+@in_time
 def test_a_full_queue_refuses_at_once() -> None:
     config = configuration(engines=[engine("one", slots=1)], tiers=[tier("fast", "one", queue=1)])
     with (

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.support.store import DAY, Open, in_file, in_memory, turn, using
+from tests.support.waiting import in_time
 from vivace.errors import StoreError
 from vivace.store import worker
 from vivace.store.base import Store, StoredTurn
@@ -476,6 +477,7 @@ def test_a_file_that_was_taken_away_is_not_written_to_as_if_it_were_there(tmp_pa
     using(in_file(tmp_path), lambda store: store.save(turn("c")))
 
 
+@in_time
 def test_a_lock_of_another_program_stops_no_reader_and_is_told_to_writers_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
