@@ -63,6 +63,19 @@ def test_a_refusal_for_another_reason_is_one() -> None:
         asyncio.run(asked(endpoint.url))
 
 
+def test_half_a_character_is_not_sent_and_nobody_waits_for_an_answer(
+    gateway: RunningGateway,
+) -> None:
+    async def asked(url: str) -> None:
+        async with open_connection(url) as connection:
+            await asyncio.wait_for(text_of(connection, input="\ud83d"), 20)
+
+    with ResponsesEndpoint(words) as endpoint:
+        for url in (endpoint.url, gateway.url):
+            with pytest.raises(ClientError, match="half a character"):
+                asyncio.run(asked(url))
+
+
 def test_an_answer_can_be_gone_on_from_without_the_endpoint_remembering_it() -> None:
     async def two(url: str) -> None:
         async with open_connection(url) as connection:

@@ -36,6 +36,19 @@ def test_a_complaint_of_any_server_is_fixed_where_it_is(
     asyncio.run(session())
 
 
+def test_a_complaint_without_end_is_cut(tmp_path: Path) -> None:
+    async def session() -> None:
+        async with vivace(tmp_path, "http://127.0.0.1:9/v1") as (editor, _):
+            buffer = editor.open(tmp_path / "shop.py", SHOP)
+            await buffer.complete()
+            fix, *_ = await editor.offered(buffer, MESSAGE + "x" * 100_000)
+            instruction = fix.command.arguments[0]["instruction"]
+            assert instruction.startswith(f"Fix this: {MESSAGE}")
+            assert len(instruction) < 3_000
+
+    asyncio.run(session())
+
+
 @pytest.mark.parametrize(
     ("only", "known", "titles"),
     [

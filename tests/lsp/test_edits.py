@@ -405,6 +405,20 @@ def test_line_ends_and_odd_characters_stay_as_they_are(gateway: RunningGateway, 
     play(gateway, shop, work)
 
 
+def test_a_cell_of_a_notebook_is_edited_and_the_others_are_left(
+    gateway: RunningGateway, shop: Path
+) -> None:
+    gateway.engine.play([answers(NEW_LOAD)])
+    book = f"vscode-notebook-cell:{shop.parent}/book.ipynb"
+
+    async def work(editor: Editor) -> None:
+        cell, other = editor.open(f"{book}#W0", SHOP), editor.open(f"{book}#W1", "x = 1\n")
+        assert await editor.edit(cell, INSTRUCTION) == DONE
+        assert (cell.text, other.text) == (LOADED, "x = 1\n")
+
+    play(gateway, shop, work)
+
+
 def test_what_no_model_may_read_is_not_edited(
     gateway: RunningGateway, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,6 +445,8 @@ def test_what_cannot_be_done_is_told(gateway: RunningGateway, shop: Path) -> Non
         closed.close()
         assert "Open it first" in (await editor.edit(closed, INSTRUCTION))["message"]
         assert "no instruction" in (await editor.edit(buffer, " "))["message"]
+        assert "fewer words" in (await editor.edit(buffer, "x" * 200_000))["message"]
+        assert "half a character" in (await editor.edit(buffer, "\ud83d"))["message"]
         with pytest.raises(JsonRpcException, match="uri"):
             await editor.command("vivace.edit", {"instruction": "x"})
         with pytest.raises(JsonRpcException, match=r"vivace\.fly"):

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 
 from vivace.client.dialling import NoWebSocket, api_address, dial, why_closed
 from vivace.client.endpoint import Endpoint
-from vivace.client.errors import ClientError
+from vivace.client.errors import ClientError, half_a_character
 from vivace.client.events import Failure, Response, ServerEvent, Steered, decode_event
 from vivace.client.http import HttpWire
 
@@ -49,6 +49,8 @@ class _WebSocketWire:
     async def send(self, event: Event) -> None:
         try:
             await self._socket.send(msgspec.json.encode(event).decode())
+        except UnicodeEncodeError:
+            raise half_a_character() from None
         except ConnectionClosed:
             raise ClientError("The server closed the connection; try again.") from None
 

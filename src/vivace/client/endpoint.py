@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from vivace.addresses import is_loopback
-from vivace.client.errors import ClientError, no_server
+from vivace.client.errors import ClientError, half_a_character, no_server
 from vivace.client.events import Failure
 from vivace.protocol.sse import EndlessLine, SseLines
 
@@ -37,8 +37,8 @@ class Endpoint:
 
     async def post(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
         """The data of the events that answer it; closing this closes the request."""
-        content = msgspec.json.encode(body)
         try:
+            content = msgspec.json.encode(body)
             async with self._http.stream("POST", path, content=content) as answer:
                 status = answer.status_code
                 if status >= 400:
@@ -47,6 +47,8 @@ class Endpoint:
                 async for data in answer.aiter_bytes():
                     for line in lines.feed(data):
                         yield line
+        except UnicodeEncodeError:
+            raise half_a_character() from None
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             raise no_server(self._url) from None
         except (httpx2.TransportError, EndlessLine) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vivace.errors import VivaceError
 
-__all__ = ["ClientError", "no_server"]
+__all__ = ["ClientError", "half_a_character", "no_server"]
 
 
 class ClientError(VivaceError):
@@ -25,6 +25,13 @@ class ClientError(VivaceError):
         self.param = param
         self.status = status
         self.retry_after = retry_after
+
+
+def half_a_character() -> ClientError:
+    return ClientError(
+        "The text has half a character in it (a lone surrogate), which cannot be sent.",
+        "invalid_text",
+    )
 
 
 def no_server(url: str) -> ClientError:

@@ -15,7 +15,7 @@ import msgspec
 
 from vivace.client.dialling import NoWebSocket, api_address
 from vivace.client.endpoint import Endpoint
-from vivace.client.errors import ClientError
+from vivace.client.errors import ClientError, half_a_character
 from vivace.client.fill_forms import (
     Completions,
     FillForm,
@@ -121,7 +121,4 @@ def _check_characters(gap: Gap) -> None:
     try:
         msgspec.json.encode(gap)
     except UnicodeEncodeError:
-        raise ClientError(
-            "The text has half a character in it (a lone surrogate), which cannot be sent.",
-            "invalid_text",
-        ) from None
+        raise half_a_character() from None

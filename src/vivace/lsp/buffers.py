@@ -30,6 +30,7 @@ from vivace.syntax.hunk import Hunk, apply
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 from vivace.workspace.document import of_text, read
+from vivace.workspace.paths import SafePath
 
 __all__ = ["Buffers", "text_edits"]
 
@@ -77,8 +78,12 @@ class _Prepared:
 
 
 class Buffers:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, edited: Document, path: SafePath) -> None:
+        """``edited`` is the document that the edit is of, at this path: cells of a notebook have
+        one path among them."""
         self._session = session
+        self._edited = edited
+        self._path = path
         self._asked = False
         """Whether the person has said that they want it as it is now."""
 
@@ -114,7 +119,7 @@ class Buffers:
 
     async def _prepared(self, edit: Accepted) -> _Prepared:
         path, base = edit.target.path, edit.target.text
-        document = self._session.opened(path)
+        document = self._edited if path == self._path else self._session.opened(path)
         opened = document is not None
         if document is None:
             text = read(path).data.decode()

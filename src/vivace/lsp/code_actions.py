@@ -29,6 +29,7 @@ __all__ = ["KINDS", "CodeActions"]
 _RENAME = "refactor.rename"
 KINDS = (CodeActionKind.QuickFix, CodeActionKind.RefactorRewrite, _RENAME)
 _TITLE = 60
+_LONGEST = 2_000
 _MOST = 5
 """Diagnostics that are offered to be fixed."""
 
@@ -59,7 +60,7 @@ class CodeActions:
                 title=f"Fix: {_short(each)}",
                 kind=CodeActionKind.QuickFix,
                 diagnostics=[each],
-                command=_edit(f"Fix: {_short(each)}", uri, each.range, f"Fix this: {each.message}"),
+                command=_edit(f"Fix: {_short(each)}", uri, each.range, f"Fix this: {_words(each)}"),
             )
         known = self._session.editor.client.known
         name = name_at(document, params.range.start) if known.rename else None
@@ -88,6 +89,12 @@ def _rename(title: str, uri: str, position: Position) -> Command:
     asked = as_json(RenameAsked(uri=uri, position=position, new_name=""))
     del asked["newName"]  # which the editor asks for
     return Command(title=title, command=RENAME, arguments=[asked])
+
+
+def _words(diagnostic: Diagnostic) -> str:
+    """Some servers quote whole types; what is wrong comes first."""
+    words = diagnostic.message
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 
 def _short(diagnostic: Diagnostic) -> str:

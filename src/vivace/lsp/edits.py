@@ -24,14 +24,18 @@ from vivace.lsp.files import File
 from vivace.lsp.pending import Pending
 from vivace.lsp.person import AtEditor
 from vivace.lsp.session import Session
+from vivace.syntax.languages import language_of
 from vivace.workspace.document import Document as FileText
 from vivace.workspace.document import of_text
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.ignore import why_not_read
+from vivace.workspace.paths import SafePath
 
 __all__ = ["Edits"]
 
 _TITLE = 60
+_LONGEST_INSTRUCTION = 10_000
+"""Characters; to look for places that are meant takes long in more, and nobody types so much."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ class Edits:
 
     def redirect(self, uri: str, instruction: str) -> None:
         person = self._pending.get(uri)
-        if person is None or not person.redirect(instruction):
+        said = instruction[:_LONGEST_INSTRUCTION]
+        if person is None or not person.redirect(said):
             self._session.editor.tell("No answer is being written that could be redirected.")
 
     def stop(self, uri: str) -> None:
@@ -93,13 +98,18 @@ class Edits:
             raise WorkspaceError("Only a file that is open in the editor is edited. Open it first.")
         if not asked.instruction.strip():
             raise WorkspaceError("What is to be changed? The edit has no instruction.")
-        file, typed = await asyncio.to_thread(self._readable, asked.uri, text)
+        if len(asked.instruction) > _LONGEST_INSTRUCTION:
+            raise WorkspaceError(
+                f"The instruction has {len(asked.instruction):,} characters, and no more than "
+                f"{_LONGEST_INSTRUCTION:,} are taken. Say it in fewer words."
+            )
+        file, typed = await asyncio.to_thread(self._readable, document, text)
         return _Task(document, file, Target(typed, _selection(asked.range)), asked.instruction)
 
-    def _readable(self, uri: str, text: str) -> tuple[File, FileText]:
+    def _readable(self, document: Document, text: str) -> tuple[File, FileText]:
         """Refuses what no model may see, before anything is sent."""
-        file = self._session.files.find(uri)
-        typed = of_text(file.path, text)
+        file = self._session.files.find(document.uri)
+        typed = of_text(_named(file.path, document), text)
         if (why := why_not_read(file.path, typed.data)) is not None:
             raise WorkspaceError(f"{why} So no model can edit it.")
         return file, typed
@@ -132,10 +142,17 @@ class Edits:
         session, address = self._session, self._address
         settings = DeskSettings(url=address.url, key=address.key)
         models = Models(session.settings.model or None, session.settings.deep_model or None)
-        buffers = Buffers(session)
+        buffers = Buffers(session, task.document, task.target.path)
         workspace = task.file.workspace
         async with open_desk(workspace, person, settings, models, self._state, buffers) as editing:
             return await editing.run([task.target], task.instruction)
+
+
+def _named(path: SafePath, document: Document) -> SafePath:
+    """Where it is, by a name that tells its language; a notebook's does not tell its cells'."""
+    if language_of(path.name) is not None:
+        return path
+    return SafePath(path.root, (*path.parts[:-1], document.name))
 
 
 def _selection(place: Range | None) -> Selection | None:

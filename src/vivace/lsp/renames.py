@@ -101,7 +101,8 @@ class Renames:
         return await self._written(accepted, task)
 
     async def _written(self, edits: Sequence[Accepted], task: _Task) -> EditEnded:
-        await Buffers(self._session).write(edits, task.instruction)
+        buffers = Buffers(self._session, task.document, task.target.path)
+        await buffers.write(edits, task.instruction)
         return EditEnded(status="applied")
 
     def _in_other_buffers(self, document: Document, names: set[str]) -> set[str]:
