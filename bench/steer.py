@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import _files
-from bench._hiccups import watched
+from bench._hiccups import Span, watched
 from bench._http import LeanHttp
 from bench._peers import MODEL, serve_vivace
 from bench._report import Report, percentile, ratio_of
@@ -71,19 +71,19 @@ class Redirecting(Client):
 
 @dataclass(frozen=True)
 class Redirect:
-    """A steer that was sent, seconds to its receipt, tokens that came after, and when all ended."""
+    """One steer: seconds to its receipt, and tokens that came after it was sent."""
 
-    sent: float
     receipt: float
     tokens: int
-    ended: float
+    span: Span
+    """From the question on: what a client has not read by then comes after the steer, too."""
 
 
 async def redirects(port: int, count: int) -> list[Redirect]:
     done = []
     async with Redirecting.at(port) as client:
         for _ in range(count):
-            await client.send("create", input="go", store=False)
+            began = await client.send("create", input="go", store=False)
             created = await client.until("response.created")
             await client.deltas(20)
             target = created["response"]["id"]
@@ -93,7 +93,7 @@ async def redirects(port: int, count: int) -> list[Redirect]:
                 tokens += event["type"] == "response.output_text.delta"
                 if event["type"] == "response.steer.accepted":
                     receipt = time.perf_counter() - sent
-            done.append(Redirect(sent, receipt, tokens, time.perf_counter()))
+            done.append(Redirect(receipt, tokens, (began, time.perf_counter())))
             successor = await client.until("response.created")
             await client.send("interrupt", response_id=successor["response"]["id"])
             await client.until("response.incomplete")
@@ -106,7 +106,7 @@ def scripted(report: Report, count: int) -> None:
     receipts = [each.receipt for each in done]
     report.spread("1,000 tok/s: from steer to the engine's stop", receipts, "ms", 1000)
     report.spread("1,000 tok/s: tokens after the steer", [float(each.tokens) for each in done], "")
-    fair = report.fair(done, [(each.sent, each.ended) for each in done], hiccups)
+    fair = report.fair(done, [each.span for each in done], hiccups)
     stopped = percentile([each.receipt for each in fair], 0.99) * 1000
     report.goal("engine stopped within 20 ms (p99)", met=stopped <= 20, measured=f"{stopped:.1f}")
     most = max(each.tokens for each in fair)

@@ -35,28 +35,30 @@ def test_a_sleeper_that_was_woken_late_is_a_hiccup() -> None:
 
 
 def test_work_of_ours_on_every_processor_is_no_hiccup() -> None:
-    """What is measured may be busy: that must not excuse it. The machine only adds hiccups, so one
-    time of three without many of them is enough."""
-    assert min(_late_beside_work() for _ in range(3)) < 0.1
+    """What is measured may be busy: that must not excuse it. The machine has hiccups of its own."""
+    assert min(_late_beside(work=1.0) - _late_beside(work=0.0) for _ in range(3)) < 0.1
 
 
-def _late_beside_work() -> float:
-    """Seconds that the sleepers were late in a second of work."""
+def _late_beside(*, work: float) -> float:
+    """Seconds that the sleepers were late in a second with so much work on every processor."""
     with watched() as hiccups:
         until = time.perf_counter() + 1.0
         children = []
         for _ in range(os.cpu_count() or 1):
             if not (pid := os.fork()):
-                while time.perf_counter() < until:
+                while time.perf_counter() < until - 1.0 + work:
                     pass
                 os._exit(0)
             children.append(pid)
         for pid in children:
             os.waitpid(pid, 0)
+        time.sleep(max(0.0, until - time.perf_counter()))
     return sum(end - start for start, end in hiccups.spans)
 
 
-def test_too_few_samples_are_a_goal_missed(tmp_path: Path) -> None:
+def test_too_few_samples_are_not_judged_by(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report = Report("x", check=True, path=tmp_path / "figures.json")
     hiccups = Hiccups([(0.0, 2.5)])
     spans = [(float(number), number + 1.0) for number in range(52)]
@@ -64,5 +66,5 @@ def test_too_few_samples_are_a_goal_missed(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         report.fair([1.0] * 52, spans, hiccups)
 
-    assert ended.value.code == 1
-    assert report.missed
+    assert ended.value.code is None
+    assert "NOT JUDGED" in capsys.readouterr().out
