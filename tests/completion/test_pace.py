@@ -49,3 +49,14 @@ def test_what_follows_a_suggestion_is_wanted_where_it_comes_before_that_was_read
     assert not typing("auto", 3.0).follows
     assert not typing("pauses", 0.5).follows
     assert not Pace().follows, "nobody knows how fast the engine is"
+
+
+def test_on_battery_power_only_pauses_count_unless_every_key_is_wanted() -> None:
+    here = True
+    resting, asking = Pace("auto", lambda: here), Pace("always", lambda: True)
+    assert resting.delay(0.0, 0.0) > 0
+    assert not resting.works_ahead
+    assert asking.delay(0.0, 0.0) <= 0
+    here = False
+    assert resting.delay(0.0, 0.0) <= 0
+    assert resting.works_ahead

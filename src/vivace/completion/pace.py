@@ -7,12 +7,13 @@ their machine to rest has it asked only when they pause, and nothing done that t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 __all__ = ["Pace", "Timing"]
 
 Timing = Literal["auto", "always", "pauses"]
-"""By measured speed, at every key, or only when nobody types."""
+"""By measured speed, and on battery power as the last; at every key; or only when nobody types."""
 
 _SLOWLY = 0.2
 _PART = 0.35
@@ -26,8 +27,11 @@ _AWAY = 1.5
 
 
 class Pace:
-    def __init__(self, timing: Timing = "auto") -> None:
+    def __init__(
+        self, timing: Timing = "auto", on_battery: Callable[[], bool] = lambda: False
+    ) -> None:
         self._timing = timing
+        self._on_battery = on_battery
         self._answer = 0.0
         self._key = 0.2
         self._last: float | None = None
@@ -35,7 +39,11 @@ class Pace:
     @property
     def works_ahead(self) -> bool:
         """Whether the engine may work before a key asks it to."""
-        return self._timing != "pauses"
+        return not self._rests
+
+    @property
+    def _rests(self) -> bool:
+        return self._timing == "pauses" or (self._timing == "auto" and self._on_battery())
 
     @property
     def follows(self) -> bool:
@@ -52,7 +60,7 @@ class Pace:
 
     def delay(self, wanted: float, now: float) -> float:
         """Seconds to wait for another key, by when an answer was first wanted; 0 or less: go on."""
-        if self._timing == "pauses":
+        if self._rests:
             return (self._last if self._last is not None else wanted) + _PAUSE - now
         if self._timing == "always" or self._answer <= self._key:
             return 0.0

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from vivace.completion.pace import Pace
 from vivace.desk.completing import Completing
+from vivace.desk.power import Battery
 from vivace.desk.usage import Usage
 from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
@@ -26,6 +27,7 @@ class Completers:
         self._session = session
         self._address = address
         self._usage = usage
+        self._battery = Battery()
         self._lanes: Lanes | None = None
 
     async def load(self) -> None:
@@ -48,7 +50,7 @@ class Completers:
             path,
             settings.model,
             counts=self._usage.counts,
-            pace=Pace(settings.completion.timing),
+            pace=Pace(settings.completion.timing, lambda: self._battery.in_use),
             unasked=lambda: self._session.completes and files.known_to_be_readable(document),
         )
 
