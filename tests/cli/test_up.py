@@ -253,7 +253,10 @@ def test_whether_drafts_pay_is_measured_once(home: CleanHome, weights: Path) -> 
         up.interrupt()
     gain = re.search(r"copied code comes (\d+\.\d) times", up.said)
     assert gain is not None
-    assert float(gain[1]) > 1
+    if float(gain[1]) > 1.2:  # how much it is depends on the machine, and on who else uses it
+        assert "stay off" not in up.said
+    if float(gain[1]) < 0.9:
+        assert "they stay off from the next start on" in up.said
     with Up(home, "--model", MODEL, "--context", "1024") as again:
         again.says("Ctrl-C ends it")
         again.answers()
