@@ -159,15 +159,14 @@ class Report:
 
     def fair(self, samples: Sequence[T], spans: Sequence[Span], hiccups: Hiccups) -> list[T]:
         """The samples that a limit in milliseconds is judged by: the machine ran all the while.
-        With too few of them nothing is said of what was measured, neither good nor bad: the
-        benchmark ends there, and says so."""
+        With too few of them it cannot be judged, and that is a goal missed."""
         kept = hiccups.outside(samples, spans)
         aside = f"{len(samples) - len(kept)} of {len(samples)}"
         self.say("set aside: the machine stood still", aside)
         if len(kept) < min(ENOUGH, len(samples)):
-            self.say("NOT JUDGED", f"{len(kept)} samples are too few; measure again, elsewhere")
+            self.goal(f"{ENOUGH} samples to judge by", met=False, measured=f"{len(kept)}")
             self.end()
-            sys.exit()
+            sys.exit(int(self.check))
         return kept
 
     def ratio_goal(

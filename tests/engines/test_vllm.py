@@ -518,13 +518,13 @@ PROMPTS = [
 @needs_vllm
 @pytest.mark.timeout(900)
 def test_greedy_text_is_that_of_the_bare_engine(lab: Lab) -> None:
-    """Fifty prompts; on a slow machine as many as three minutes hold, ten at least."""
+    """Fifty prompts; on a slow machine as many as seven minutes hold, ten at least."""
 
     async def check() -> None:
         differing = []
         began = time.monotonic()
         for number, prompt in enumerate(PROMPTS):
-            if number >= 10 and time.monotonic() - began > 150:
+            if number >= 10 and time.monotonic() - began > 400:
                 break
             asked = ask(prompt)
             await lab.shared.core.reset_prefix_cache()

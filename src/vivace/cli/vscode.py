@@ -62,7 +62,7 @@ def add_extension(yes: bool) -> bool:
         raise ConfigError(_NOT_BUILT)
     programs = _chosen(_found(), yes)
     commands = [[program, "--install-extension", str(PACKAGE)] for program in programs]
-    return _run(commands, "Run this?", yes)
+    return _run(commands, yes)
 
 
 def remove_extension(yes: bool) -> bool:
@@ -70,7 +70,7 @@ def remove_extension(yes: bool) -> bool:
     if not programs:
         say("There is nothing to undo.")
         return False
-    return _run([[each, "--uninstall-extension", _NAME] for each in programs], "Run this?", yes)
+    return _run([[each, "--uninstall-extension", _NAME] for each in programs], yes)
 
 
 def _found() -> list[str]:
@@ -95,10 +95,10 @@ def _chosen(found: Sequence[str], yes: bool) -> Sequence[str]:
     return found if which == _ALL else [which]
 
 
-def _run(commands: Sequence[Sequence[str]], question: str, yes: bool) -> bool:
+def _run(commands: Sequence[Sequence[str]], yes: bool) -> bool:
     for command in commands:
         say(f"  {shlex.join(command)}")
-    if not (yes or click.confirm(question)):
+    if not (yes or click.confirm("Run this?")):
         say("Nothing was changed.")
         return False
     for command in commands:
