@@ -20,6 +20,9 @@ from vivace.syntax.source import Source
         ("a.py", "if x:  # why\n    def f():\n        pass\n", "    def f():\n"),
         ("a.c", "#if A\n/* why */\nint f(void) {\n  return 1;\n}\n#endif\n", "/* why */\n"),
         ("a.c", "#if A\nint f(void) {\n  return 1;\n}\n#endif\n", "int f(void) {\n"),
+        ("a.js", "x = 1\n\n/**\n * Why.\n */\n\nfunction f() {}\n", "/**\n"),
+        ("a.js", "/* why */\n\nfunction f() {}\n", "function f() {}\n"),
+        ("a.js", "// why\nexports.f = () => {}\n", "// why\n"),
         ("A.java", "enum E { A; // why\n  void f() {}\n}\n", "  void f() {}\n"),
     ],
 )
@@ -32,3 +35,13 @@ def test_a_definition_begins_with_what_leads_it(path: str, text: str, lead: str)
 def test_a_comment_behind_the_opening_bracket_is_not_that_of_the_first_member() -> None:
     source = Source.of("A.java", "class A { // why\n  void f() {}\n}\n")
     assert [(each.name, each.start) for each in source.definitions] == [("A", 0), ("A.f", 1)]
+
+
+def test_functions_that_are_given_to_a_name_are_definitions() -> None:
+    text = "exports.f = (a) => a\nThing.prototype.g = function () {}\na.b = 1\nh = class {}\n"
+    assert [each.name for each in Source.of("a.js", text).definitions] == ["f", "Thing.g", "h"]
+
+
+def test_it_is_known_where_a_definition_begins_behind_its_comments() -> None:
+    (found,) = Source.of("a.py", "# Why.\n@cache\ndef f():\n    pass\n").definitions
+    assert (found.start, found.code) == (0, 1)

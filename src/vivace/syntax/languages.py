@@ -63,11 +63,14 @@ def _kinds(functions: str, classes: str) -> Mapping[str, str]:
 
 
 _SCRIPT = _kinds(
-    "function_declaration generator_function_declaration method_definition variable_declarator",
+    "function_declaration generator_function_declaration method_definition variable_declarator "
+    "assignment_expression",
     "class_declaration abstract_class_declaration interface_declaration enum_declaration "
     "type_alias_declaration",
 )
-_SCRIPT_WRAPPERS = frozenset({"export_statement", "lexical_declaration", "variable_declaration"})
+_SCRIPT_WRAPPERS = frozenset(
+    {"export_statement", "expression_statement", "lexical_declaration", "variable_declaration"}
+)
 _C_CLASSES = "struct_specifier union_specifier enum_specifier type_definition"
 _INCLUDES = frozenset({"preproc_include", "using_declaration"})
 

@@ -51,7 +51,7 @@ def rgb_to_hsv(red, green, blue):
 def hsv_to_rgb(hue, value):
     return hue + value
 '''
-LONG = CODE + "".join(f"\nVALUE_{n} = {n}\n" for n in range(40))
+LONG = CODE + "".join(f"\nVALUE_{n} = {n}\n" for n in range(90))
 IN_LONG = Source.of("shop.py", LONG)
 
 
@@ -187,7 +187,7 @@ def test_the_comments_above_a_definition_belong_to_its_piece() -> None:
 
 
 def test_in_a_file_of_tests_they_are_what_is_meant() -> None:
-    filler = "".join(f"def test_other_{n}():\n    assert other() == {n}\n\n\n" for n in range(20))
+    filler = "".join(f"def test_other_{n}():\n    assert other() == {n}\n\n\n" for n in range(40))
     helper = "def cart(value):\n    return {'sum': value, 'discount': 0}\n\n\n"
     meant = (
         "def test_the_sum():\n    assert cart(3)['discount'] == 0\n    assert discount == 2\n\n\n"
@@ -195,6 +195,54 @@ def test_in_a_file_of_tests_they_are_what_is_meant() -> None:
     source = Source.of("test_a.py", filler + helper + meant)
     found = choose(source, "the discount is wrong")
     assert found.regions[0].name == "test_the_sum"
+
+
+OTHERS = "".join(f"function other{n}(thing) {{\n  return thing\n}}\n\n" for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name"),
+    [
+        ("make the 4096 a constant", "read"),
+        ("if BLOCKSIZE isnt set use 512", "blocks"),
+        ("read: nothing if it is closed", "read"),
+        ("doc comment for Blocks", "Blocks"),
+    ],
+)
+def test_a_name_or_a_number_that_only_one_place_has_is_that_place(
+    instruction: str, name: str
+) -> None:
+    source = Source.of(
+        "a.js",
+        "exports.read = (file) => {\n  return file.take(4096)\n}\n\n"
+        "const blocks = () => {\n  return Number(env.BLOCKSIZE)\n}\n\n"
+        "class Blocks {\n  // Blocks, counted one by one.\n  blocks() {}\n}\n\n" + OTHERS,
+    )
+    found = choose(source, instruction)
+    assert ([each.name for each in found.regions], found.sure) == ([name], True)
+
+
+def test_comments_and_imports_are_not_meant_because_they_have_many_words() -> None:
+    licence = "".join(f"// The thing is licensed for others as is, part {n}\n" for n in range(30))
+    source = Source.of("a.js", f"{licence}import x from 'x'\n\n{OTHERS}")
+    found = choose(source, "the thing returned should be another")
+    assert all(each.start > 30 for each in found.regions)
+
+
+def test_the_parts_of_one_function_are_one_place() -> None:
+    body = "".join(f"    retries = step(retries, {n})\n\n" for n in range(60))
+    filler = "".join(f"def other_{n}(thing):\n    return thing\n\n\n" for n in range(20))
+    source = Source.of("a.py", f"def run():\n{body}    return retries\n\n\n{filler}")
+    found = choose(source, "count the retries of every step and return them by number")
+    assert found.sure
+    assert {each.name for each in found.regions} == {"run"}
+
+
+def test_what_explains_a_long_function_is_a_piece_of_its_own() -> None:
+    comment = "".join(f"/// Line {n}.\n" for n in range(60))
+    body = "".join(f"    step({n});\n" for n in range(40))
+    source = Source.of("a.rs", f"{comment}fn f() {{\n{body}}}\n")
+    assert [(each.start, each.end) for each in pieces(source)] == [(0, 60), (60, 102)]
 
 
 @pytest.mark.parametrize("line", ["\n", "}\n"])

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 from msgspec import Struct
+from tree_sitter import Node
 
 from vivace.edits.placing.named_lines import lines_named
 from vivace.edits.placing.pieces import LONGEST, pieces
@@ -29,12 +30,13 @@ from vivace.edits.placing.words import (
     words_in,
 )
 from vivace.edits.renaming.renames import asked
+from vivace.syntax.languages import row_after
 from vivace.syntax.source import Source
 
 __all__ = ["Candidate", "Choice", "choose", "likeliest", "rename_scope"]
 
-_SMALL = 60
-"""A file of so many lines is shown whole when nothing in it is named."""
+_SMALL = 90
+"""A file of so many lines of code is shown whole when nothing in it is named."""
 _ROOM = 120
 """Lines that are shown together at most."""
 _MOST = 3
@@ -53,16 +55,22 @@ _QUOTED_CODE = 5.0
 _MISSPELT = 0.6
 _AHEAD = 2.0
 _ENOUGH = 6.0
+_PREAMBLE = 0.25
+"""What is only comments and imports has many words, and is rarely what is meant."""
 _TESTS = 0.5
 """What is in a test is rarely what is meant, where nobody speaks of tests and most of the file is
 none."""
 
+_NO_CODE = frozenset({"comment", "hash_bang_line", "package_clause", "package_declaration"})
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*")
 _SIDE_BY_SIDE = re.compile(r"\W*(?:\w{1,4}\W+)?")
 """What stands between names of a list: commas, "and", "und", "y"."""
 _TEST = re.compile(r"(?:^|[._])tests?(?:$|[._])")
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'|“([^”\n]+)”|«([^»\n]+)»")
 _CODE_LIKE = re.compile(r"\w[_$.:]+\w|[a-z][A-Z]|^_+\w|[A-Z]{2,}[a-z]|\w\d")
+_SIGN_OF_CODE = re.compile(r"\d{2,}|\w[_$]|_\w|[a-z][A-Z]|[A-Z]{3}")
+"""What hardly stands in a sentence unless it was taken from the code."""
+_NUMBER_OF_LINE = re.compile(r"(?:\blines?\s+|[:(])\d+", re.IGNORECASE)
 
 
 class Candidate(Struct, frozen=True):
@@ -96,12 +104,65 @@ def choose(
         return Choice(regions=places, sure=True, ranked=ranked)
     if fitting := _fitting(named, ranked):
         return Choice(regions=fitting, sure=True, ranked=ranked)
-    if len(whole) <= _SMALL or not ranked:
+    if not ranked:
+        return _surely(whole)
+    same, others = _namesakes(ranked)
+    if same[0].score >= max(_ENOUGH, _AHEAD * others):
+        return Choice(regions=likeliest(same), sure=True, ranked=ranked)
+    if pinned := _pinned(source, instruction, ranked):
+        return Choice(regions=pinned, sure=True, ranked=ranked)
+    if len(whole) <= _SMALL:
         return Choice(regions=(whole,), sure=True, ranked=ranked)
-    first = [each.score for each in ranked[:2]] + [0.0, 0.0]
-    if first[0] >= _ENOUGH and first[0] >= _AHEAD * first[1]:
-        return Choice(regions=(ranked[0].region,), sure=True, ranked=ranked)
+    without = _without_code(source)
+    code = [each.region for each in ranked if not _is_preamble(source, each.region, without)]
+    if code and _lines(code) <= _SMALL:
+        return Choice(regions=tuple(code), sure=True, ranked=ranked)
     return Choice(regions=likeliest(ranked), sure=False, ranked=ranked)
+
+
+def _namesakes(ranked: Sequence[Candidate]) -> tuple[list[Candidate], float]:
+    """The likeliest piece with those of its name (overloads, parts of one function), and the score
+    of the best of the others."""
+    name = ranked[0].region.name
+    same = [each for each in ranked if name and each.region.name == name] or list(ranked[:1])
+    return same, next((each.score for each in ranked if each not in same), 0.0)
+
+
+def _without_code(source: Source) -> set[int]:
+    """The lines that are only comments, imports and what stands at the beginning of every file."""
+    language = source.language
+    if language is None:
+        return set()
+    nodes = source.nodes(language.imports | language.leading | _NO_CODE)
+    nodes += [node for node in source.top if _is_string(node)]
+    return {row for node in nodes for row in range(node.start_point.row, row_after(node))}
+
+
+def _is_string(node: Node) -> bool:
+    return node.type == "expression_statement" and node.named_children[0].type == "string"
+
+
+def _is_preamble(source: Source, piece: Region, without: Collection[int]) -> bool:
+    rows = range(piece.start, piece.end)
+    return all(row in without for row in rows if source.lines[row].strip())
+
+
+def _pinned(
+    source: Source, instruction: str, ranked: Sequence[Candidate]
+) -> tuple[Region, ...]:
+    """The few pieces that have the numbers and names of the instruction which no other has, if
+    these are among the likeliest."""
+    said = telling(_NUMBER_OF_LINE.sub("", instruction))
+    words = [word for word in dict.fromkeys(said) if _SIGN_OF_CODE.search(word)]
+    held = [(each.region, set(words_in(source.part(*each.region.span)))) for each in ranked]
+    places: list[Region] = []
+    for word in words:
+        having = [region for region, inside in held if word in inside]
+        if len(having) == 1 and having[0] not in places:
+            places += having
+    near = {each.region for each in ranked[:_MOST]}
+    fits = len(places) <= _MOST and _lines(places) <= _ROOM and near.issuperset(places)
+    return tuple(places) if fits else ()
 
 
 def _surely(region: Region) -> Choice:
@@ -176,12 +237,15 @@ def _ranked(
     known = pieces(source)
     texts = [source.part(each.start, each.end) for each in known]
     counts = [terms_of(text) for text in texts]
-    names = [vocabulary(each.name.rpartition(".")[2]) for each in known]
+    names = [_called(each.name) for each in known]
+    for count, name in zip(counts, names, strict=True):
+        count.update(name - count.keys())
     spread = Counter(chain.from_iterable(counts))
     asked = _asked(instruction, spread)
     mean = sum(map(len, texts)) / max(1, len(texts))
     frames = lines_named(path, instruction, bare=True)
     quoted = [(each, sum(each in text for text in texts)) for each in _fragments(instruction)]
+    without = _without_code(source)
     tests_meant = "test" in asked or 2 * sum(map(_is_test, known)) >= len(known)
     found: list[Candidate] = []
     for each, text, count, name in zip(known, texts, counts, names, strict=True):
@@ -194,6 +258,8 @@ def _ranked(
             score += weight * rare * _IN_NAME * (term in name)
         if not tests_meant and _is_test(each):
             score *= _TESTS
+        if _is_preamble(source, each, without):
+            score *= _PREAMBLE
         score += sum(_FRAME for row in frames if each.start <= row < each.end)
         score += sum(_QUOTED_CODE / held for code, held in quoted if code in text)
         found.append(Candidate(each, score))
@@ -203,6 +269,13 @@ def _ranked(
             for each in found
         ]
     return sorted(found, key=lambda each: -each.score)
+
+
+def _called(name: str) -> set[str]:
+    """By which words a definition is meant."""
+    around, _, last = name.rpartition(".")
+    makes = last == "__init__" or (last and last == around.rpartition(".")[2])
+    return vocabulary(f"{last} constructor" if makes else last)
 
 
 def _is_test(piece: Region) -> bool:
@@ -268,14 +341,19 @@ def _mentioned(source: Source, instruction: str) -> Iterator[_Named]:
     seen: set[Region] = set()
     for match in _NAME.finditer(instruction):
         word = match[0]
-        called = instruction[match.end() : match.end() + 1] == "("
-        if not (called or _CODE_LIKE.search(word) or word in quoted):
+        behind = instruction[match.end() : match.end() + 1]
+        begins = not instruction[: match.start()].strip()
+        spelt = (word[0].isupper() and not begins) or (begins and behind == ":")
+        code = behind == "(" or _CODE_LIKE.search(word) or word in quoted
+        if not code and not spelt:
             continue
         name = re.sub(r"::|#|->", ".", word)
         fitting = [each for each in known if each.name == name]
         fitting = fitting or [each for each in known if each.name.endswith("." + name)]
         last = name.rpartition(".")[2]
         fitting = fitting or [each for each in known if each.name.rpartition(".")[2] == last]
+        if not code and len(fitting) > 1:
+            continue
         for each in fitting:
             if each not in seen:
                 seen.add(each)

@@ -51,10 +51,21 @@ def _definition(source: Source, each: Region, inner: Sequence[Region]) -> Iterat
     short = len(each) <= (LONGEST if each.kind == "function" else _SMALL)
     if short or (each.kind == "class" and not inner and len(each) <= LONGEST):
         yield each
+    elif (code := _behind_comments(source, each)).start > each.start:
+        yield from _by_gaps(source, each.start, code.start, each.name)
+        yield from _definition(source, code, inner)
     elif inner:
         yield from _within(source, inner, each.start, each.end, each.name)
     else:
         yield from _by_gaps(source, each.start, each.end, each.name)
+
+
+def _behind_comments(source: Source, each: Region) -> Region:
+    """A definition without what leads it: what explains it at length need not be written anew."""
+    if each.kind != "function":  # the fields of a class stand between its comment and its methods
+        return each
+    known = (one for one in source.definitions if each.start <= one.code < each.end == one.end)
+    return Region(next((one.code for one in known), each.start), each.end, each.kind, each.name)
 
 
 def _between(source: Source, start: int, end: int, name: str) -> Iterator[Region]:
