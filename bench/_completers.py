@@ -20,6 +20,7 @@ from vivace.client.gap import Gap
 from vivace.completion.extent import cut
 from vivace.completion.memory import Answer, Memory
 from vivace.completion.pace import Pace
+from vivace.completion.room import Room
 from vivace.completion.trimming import Place, trimmed
 from vivace.completion.windows import Window
 from vivace.desk.completing import Completing, Filling, Suggestion
@@ -53,7 +54,7 @@ class Ours:
         self, server: Filling, lane: str, path: str, room: int, clock: Callable[[], float]
     ) -> None:
         self._completing = Completing(
-            server, lane, path, room=room, clock=clock, pace=Pace("always")
+            server, lane, path, room=Room(room), clock=clock, pace=Pace("always")
         )
 
     @property

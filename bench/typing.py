@@ -42,16 +42,15 @@ from bench._report import Report, percentile, ratio_of
 from bench._server import served
 from bench._typist import Habits, Moment, changes, moments
 from bench.edits import commits, evenly
-from vivace.desk.completing import Completing, Suggestion
+from vivace.completion.room import MOST
+from vivace.desk.completing import Suggestion
 from vivace.models import find
 
 WAYS = ("ours", "stable", "sliding")
-ROOM = Completing.room
-"""Characters of the file in a prompt, for all ways."""
 MODEL = "qwen2.5-coder-0.5b"
 TYPED = (60, 600)
 """Characters that an edit brings, at least and at most."""
-LONG = (ROOM + 1_000, 4 * ROOM)
+LONG = (MOST + 1_000, 4 * MOST)
 """Characters of the file: windows must have something to leave out."""
 LONGEST_WAIT = 20.0
 LONG_PAUSE = 1.5
@@ -76,16 +75,18 @@ SCRIPT = '[[replies]]\nthen = [{ do = "say", text = "value = self.value\\n" }]\n
 T = TypeVar("T")
 
 
-def completer(way: str, server: Metering, path: str, clock: Callable[[], float]) -> Completer:
+def completer(
+    way: str, server: Metering, path: str, clock: Callable[[], float], room: int
+) -> Completer:
     """So that no way finds read what another one has read, each has a path of its own."""
     path = f"{way}/{path}"
     match way:
         case "ours":
-            return Ours(server, "typing", path, ROOM, clock)
+            return Ours(server, "typing", path, room, clock)
         case "stable":
-            return Stable(server, "typing", path, ROOM)
+            return Stable(server, "typing", path, room)
         case _:
-            return Sliding(server, "typing", path, ROOM)
+            return Sliding(server, "typing", path, room)
 
 
 # -- without a clock ------------------------------------------------------------------------------
@@ -112,10 +113,12 @@ class Reading(Struct, frozen=True):
         return any(each.warming for each in self.asked)
 
 
-async def replay(way: str, server: Metering, path: str, keys: Sequence[Moment]) -> list[Reading]:
+async def replay(
+    way: str, server: Metering, path: str, keys: Sequence[Moment], room: int
+) -> list[Reading]:
     """Moment by moment."""
     clock, found = Clock(), list[Reading]()
-    completing = completer(way, server, f"reads/{path}", clock)
+    completing = completer(way, server, f"reads/{path}", clock, room)
     for moment in keys:
         number, before = len(server.asked), await server.tokens()
         act = completing.arrived if moment.jumped else completing.at
@@ -296,13 +299,15 @@ class Typing:
             pause.in_vain = len(suggestion.text) - (moment.offset - suggestion.start)
 
 
-async def type_with(way: str, server: Metered, path: str, keys: Sequence[Moment]) -> Typed:
+async def type_with(
+    way: str, server: Metered, path: str, keys: Sequence[Moment], room: int
+) -> Typed:
     path = f"clock/{path}"
     if way != "ours":
-        return await Typing(completer(way, server, path, time.monotonic)).type(keys)
+        return await Typing(completer(way, server, path, time.monotonic, room)).type(keys)
     with tempfile.TemporaryDirectory() as folder:
         # Like the others, without a delay of its own.
-        at_once = {"timing": "always"}
+        at_once = {"timing": "always", "characters": room}
         async with Editor.started(Path(folder), server.url, completion=at_once) as editor:
             opened = InEditor.opened(editor, Path(folder, path), keys[0].text, server)
             return await Typing(await opened).type(keys)
@@ -405,6 +410,7 @@ async def server_of(engine: str) -> AsyncIterator[Metering]:
 
 async def run(options: Any, edits: Sequence[dict[str, Any]]) -> tuple[Reads, dict[str, Typed]]:
     ways = [way for way in WAYS if way in options.ways.split(",")]
+    room = options.room
     reads, found = Reads(), {way: Typed() for way in ways}
     async with server_of(options.engine) as server:
         for number, edit in enumerate(edits):
@@ -413,12 +419,12 @@ async def run(options: Any, edits: Sequence[dict[str, Any]]) -> tuple[Reads, dic
             keys = list(islice(typed, options.keys or None))
             turn = ways[number % len(ways) :] + ways[: number % len(ways)]
             if "reads" in options.parts:
-                seen = {way: await replay(way, server, edit["path"], keys) for way in turn}
+                seen = {way: await replay(way, server, edit["path"], keys, room) for way in turn}
                 reads.add(keys, seen)
             if "clock" in options.parts:
                 assert isinstance(server, Metered)
                 for way in turn:
-                    found[way].add(await type_with(way, server, edit["path"], keys))
+                    found[way].add(await type_with(way, server, edit["path"], keys, room))
             print(f"\r  {number + 1} of {len(edits)} edits", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return reads, found
@@ -436,13 +442,15 @@ def main() -> None:
         data=(str(_files.commits()), "commits to type, as scripts/commits collects them"),
         edits=(24, "how many commits are typed"),
         keys=(0, "no more keys and jumps of each; 0 is all"),
+        room=(MOST, "characters of a file in a prompt, for all ways"),
         seed=(17, "of the person"),
         sample=(False, "a quarter of the edits"),
     )
     if options.engine == "reckoned":
         options.parts = "reads"
     edits = chosen(Path(options.data), max(1, options.edits // (4 if options.sample else 1)))
-    report.say("engine", f"{options.engine}, {MODEL}, {ROOM} characters of a file")
+    weights = _files.model(MODEL).name if options.engine == "llamacpp" else MODEL
+    report.say("engine", f"{options.engine}, {weights}, {options.room} characters of a file")
     report.say("edits, seed", f"{len(edits)}, {options.seed}")
     report.say("habits", ", ".join(f"{name} {value:.3g}" for name, value in habits()))
     reads, found = asyncio.run(run(options, edits))

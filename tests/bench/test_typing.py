@@ -185,7 +185,7 @@ def test_the_next_key_breaks_off_what_is_under_way(way: str) -> None:
 
 
 def made(way: str, server: Answering) -> Completer:
-    return completer(way, server, "a.py", asyncio.get_running_loop().time)
+    return completer(way, server, "a.py", asyncio.get_running_loop().time, 4_000)
 
 
 def test_without_an_engine_what_is_typed_behind_the_suffix_alone_is_reckoned() -> None:

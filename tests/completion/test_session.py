@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from vivace.completion.neighbours import Neighbour
+from vivace.completion.room import Room
 from vivace.completion.session import Ask, Decision, Nothing, Session, Show, Wait
 from vivace.completion.windows import Window
 
@@ -18,7 +19,7 @@ class Typist:
 
     def __init__(self, document: str = DOCUMENT, path: str = "a.py") -> None:
         self.before, _, self.after = document.partition("|")
-        self.session = Session(path, 4_000)
+        self.session = Session(path, Room(4_000))
         self.now = 0.0
         self.follow = False
 
@@ -261,7 +262,7 @@ class Typing(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.text, self.offset = "ab\n\nc = f(a)\n", 3
-        self.session = Session("notes.txt", 40)
+        self.session = Session("notes.txt", Room(40))
         self.now = 0.0
         self.asked: dict[int, tuple[str, str, str]] = {}
         self.running: Ask | None = None

@@ -18,6 +18,7 @@ from vivace.client.gap import Gap
 from vivace.client.lanes import Lanes
 from vivace.completion.neighbours import Neighbour
 from vivace.completion.pace import Pace
+from vivace.completion.room import LEAST, MOST
 from vivace.desk.completing import Completing, Suggestion
 from vivace.engines.scripted import Reply, Say, Stall
 
@@ -533,3 +534,29 @@ def test_on_a_server_that_is_busy_with_what_follows_a_key_goes_before(
 
     asyncio.run(typed())
     eventually(lambda: gateway.engine.running() == 0)
+
+
+@pytest.mark.parametrize(("tick", "characters"), [(5.0, LEAST), (0.001, MOST)])
+def test_how_much_of_a_file_is_sent_follows_how_fast_the_engine_reads(
+    tick: float, characters: int
+) -> None:
+    long = "".join(f"value_{n} = {n}\n" for n in range(2_000))
+    ticks = itertools.count()
+    desk = Completing(Server(), "lane", "a.py", clock=lambda: next(ticks) * tick)
+    asyncio.run(desk.at(long, len(long)))
+    assert desk.room.characters == characters
+
+
+def test_an_engine_that_was_left_while_it_read_tells_nothing_of_its_speed() -> None:
+    async def typed() -> None:
+        desk.warm(long, 0)
+        await server.reads.wait()
+        server.reads_for_ever = False
+        await desk.at(long, len(long))
+
+    long = "".join(f"value_{n} = {n}\n" for n in range(2_000))
+    server = Server(reads_for_ever=True)
+    desk = completing(server)
+    before = desk.room.characters
+    asyncio.run(typed())
+    assert desk.room.characters == before

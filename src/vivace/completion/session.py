@@ -21,6 +21,7 @@ from vivace.completion.anchor import Anchor, Typed, anchored, line_before, typed
 from vivace.completion.healing import held_back
 from vivace.completion.memory import Answer, Memory
 from vivace.completion.neighbours import Neighbour, pieces_of
+from vivace.completion.room import Room
 from vivace.completion.running import Running
 from vivace.completion.trimming import Place, closers_written, trimmed
 from vivace.completion.windows import Window, window
@@ -51,6 +52,12 @@ class Ask(Struct, frozen=True):
     background: bool = False
     """Nobody waits for it yet."""
 
+    @property
+    def told(self) -> str:
+        """All the engine reads for it, in that order."""
+        around = self.window
+        return "".join((*(each.text for each in self.files), around.prefix, around.suffix, self.typed))
+
 
 class Show(Struct, frozen=True):
     text: str
@@ -70,8 +77,8 @@ Decision = Ask | Show | Wait | Nothing
 
 
 class Session:
-    def __init__(self, path: str, room: int) -> None:
-        """``room``: characters of the file that a prompt may have, and half as many of others."""
+    def __init__(self, path: str, room: Room) -> None:
+        """``room``: of the file in a prompt; of others half as much."""
         self._path = path
         self._room = room
         self.neighbours: Sequence[Neighbour] = ()
@@ -190,8 +197,8 @@ class Session:
 
     def _anchor_at(self, text: str, offset: int) -> Anchor:
         self._anchor = anchor = anchored(text, offset)
-        self._window = window(self._path, anchor, self._room)
-        self._files = pieces_of(self.neighbours, self._room // 2)
+        self._window = window(self._path, anchor, self._room.characters)
+        self._files = pieces_of(self.neighbours, self._room.characters // 2)
         self._tries.clear()
         self._suggested = ("", "")
         if self._following is not None:

@@ -18,14 +18,13 @@ from vivace.client.errors import ClientError
 from vivace.client.gap import Gap, those_given
 from vivace.completion.neighbours import Neighbour
 from vivace.completion.pace import Pace
+from vivace.completion.room import Room
 from vivace.completion.session import Ask, Nothing, Session, Show, Wait
 from vivace.desk.counts import Counts
 from vivace.workspace.ignore import secret_content
 
 __all__ = ["Completing", "Filling", "Suggestion"]
 
-_ROOM = 6_000
-"""Characters of a document in a prompt, about 1,500 tokens."""
 _MOST_TOKENS = 160
 _SEAM = 200
 """Characters on both sides of the cursor that a secret may have."""
@@ -60,7 +59,7 @@ class Completing:
     lane: str
     path: str
     model: str = ""
-    room: int = _ROOM
+    room: Room = field(default_factory=Room)
     clock: Callable[[], float] = time.monotonic
     status: str = ""
     """Why nothing comes, for the person; empty while all is well."""
@@ -83,6 +82,8 @@ class Completing:
     """Until then a server that refused is left alone."""
     _none_ahead_until: float = float("-inf")
     """The same for what nobody has asked for."""
+    _read: str | None = ""
+    """What the engine has read; None where it was left in the middle of it."""
 
     def beside(self, neighbours: Sequence[Neighbour]) -> None:
         """Other files that may be read, the newest first; without those that hold a secret."""
@@ -204,10 +205,19 @@ class Completing:
         self._look_ahead()
 
     async def _hear(self, ask: Ask) -> None:
+        known, self._read = self._read, None
+        new = 0 if known is None else len(ask.told) - _shared(known, ask.told)
+        began = self.clock()
         async with contextlib.aclosing(self.server.fill(self.lane, self._gap(ask))) as answer:
             async for delta in answer:
+                if self._read is None:
+                    self._read = ask.told
+                    self.room.read(new, self.clock() - began)
                 if self._session.heard(ask.number, delta):
                     break
+        if not ask.generate:
+            self._read = ask.told
+            self.room.read(new, self.clock() - began)
 
     async def _rest(self) -> None:
         """As long as the next key is likely to change everything."""
@@ -288,6 +298,18 @@ def _secret(ask: Ask, text: str, offset: int) -> str | None:
     """What kind of secret would be sent, if one would: also one that the cursor stands in."""
     around = text[max(0, offset - _SEAM) : offset + _SEAM]
     return _secret_in(f"{ask.window.prefix}{ask.typed}\n{ask.window.suffix}\n{around}")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(other[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _secret_in(text: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from vivace.completion.pace import Pace
+from vivace.completion.room import Room
 from vivace.desk.completing import Completing
 from vivace.desk.power import Battery
 from vivace.desk.usage import Usage
@@ -28,6 +29,7 @@ class Completers:
         self._address = address
         self._usage = usage
         self._battery = Battery()
+        self._room = Room()
         self._lanes: Lanes | None = None
 
     async def load(self) -> None:
@@ -44,11 +46,13 @@ class Completers:
         lane = hashlib.sha256(name).hexdigest()[:16]
         path = files.path_for(document)
         settings = self._session.settings
+        given = settings.completion.characters
         return Completing(
             self._connection(),
             lane,
             path,
             settings.model,
+            room=self._room if given is None else Room(given),
             counts=self._usage.counts,
             pace=Pace(settings.completion.timing, lambda: self._battery.in_use),
             unasked=lambda: self._session.completes and files.known_to_be_readable(document),

@@ -23,6 +23,8 @@ _SECTION = "vivace"
 class Completion(Struct, frozen=True, rename="camel"):
     enabled: bool = True
     timing: Timing = "auto"
+    characters: int | None = None
+    """Of a file in a prompt; None: by how fast the engine reads."""
 
 
 class Settings(Struct, frozen=True, rename="camel"):
