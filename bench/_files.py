@@ -45,4 +45,7 @@ def commits() -> Path:
 
 
 def model(name: str) -> Path:
-    return _path("models", name)
+    """The weights for llama.cpp; $VIVACE_WEIGHTS names others of the same model, such as another
+    quantisation."""
+    given = os.environ.get("VIVACE_WEIGHTS")
+    return Path(given) if given else _path("models", name)

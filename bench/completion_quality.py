@@ -265,7 +265,9 @@ def main() -> None:
     dice = random.Random(options.seed)
     gaps = [cut(task, dice) for task in _tasks("humaneval-single-line", count)]
     report.say("tasks, seed", f"{len(gaps)}, {options.seed}")
-    with served(fim.CONFIG.format(path=_files.model("qwen2.5-coder-0.5b"))) as (port, process):
+    weights = _files.model("qwen2.5-coder-0.5b")
+    report.say("model", weights.name)
+    with served(fim.CONFIG.format(path=weights)) as (port, process):
         url = f"http://127.0.0.1:{port}"
         if "cut" in options.parts:
             gateway = httpx2.Client(base_url=url, timeout=300)

@@ -56,7 +56,9 @@ class Ask(Struct, frozen=True):
     def told(self) -> str:
         """All the engine reads for it, in that order."""
         around = self.window
-        return "".join((*(each.text for each in self.files), around.prefix, around.suffix, self.typed))
+        return "".join(
+            (*(each.text for each in self.files), around.prefix, around.suffix, self.typed)
+        )
 
 
 class Show(Struct, frozen=True):

@@ -147,9 +147,7 @@ def _is_preamble(source: Source, piece: Region, without: Collection[int]) -> boo
     return all(row in without for row in rows if source.lines[row].strip())
 
 
-def _pinned(
-    source: Source, instruction: str, ranked: Sequence[Candidate]
-) -> tuple[Region, ...]:
+def _pinned(source: Source, instruction: str, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
     """The few pieces that have the numbers and names of the instruction which no other has, if
     these are among the likeliest."""
     said = telling(_NUMBER_OF_LINE.sub("", instruction))
