@@ -149,3 +149,47 @@ def test_a_loop_that_became_a_call_has_not_vanished() -> None:
     shown = Excerpt(before, [whole_file(before)])
     found = problems(before, before.edited(hunks), hunks, shown, "use max in top")
     assert "vanished" not in [each.code for each in found]
+
+
+RUST = """\
+/// How long a
+/// line may be.
+fn width() -> usize {
+    80
+}
+
+fn height() -> usize {
+    24
+}
+
+fn area() -> usize {
+    width() * height()
+}
+
+mod tests {
+    fn test_width() {
+        assert_eq!(width(), 80);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "instruction", "expected"),
+    [
+        ("width(), 80", "width(), 100", "the limit should be 100", {"beside"}),
+        ("width(), 80", "width(), 100", "adapt the test to the new limit", set()),
+        ("    80", "    100", "the limit should be 100", set()),
+        ("/// line may be.", "/// row may be at most.", "das Limit auf 100", {"beside"}),
+        ("/// line may be.", "/// row may be at most.", "say row, not line", set()),
+        ("fn height", "/// Rows.\nfn height", "Kommentar zu den Zeilen", set()),
+    ],
+)
+def test_tests_and_comments_alone_are_not_changed_unless_they_are_spoken_of(
+    old: str, new: str, instruction: str, expected: set[str]
+) -> None:
+    before = Source.of("a.rs", RUST)
+    hunks = between(RUST, RUST.replace(old, new))
+    shown = Excerpt(before, [whole_file(before)])
+    found = problems(before, before.edited(hunks), hunks, shown, instruction)
+    assert {each.code for each in found} == expected

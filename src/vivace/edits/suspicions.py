@@ -26,7 +26,7 @@ from vivace.edits.placing.words import parts_of, words_in
 from vivace.edits.relevance import about, alike, said_by
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
-from vivace.syntax.languages import SCRIPTS
+from vivace.syntax.languages import SCRIPTS, row_after
 from vivace.syntax.source import Source
 
 __all__ = ["Edit", "suspicions"]
@@ -273,6 +273,48 @@ def _vanished(edit: Edit) -> Iterator[Finding]:
         )
 
 
+def _beside(edit: Edit) -> Iterator[Finding]:
+    """Tests alone are changed, or what comments say, and nobody spoke of that."""
+    known = regions(edit.before)
+    tests = [each for each in known if each.is_test]
+    if "test" not in edit.said and 2 * len(tests) < len(known) and _all_within(edit, tests):
+        yield _found(
+            "beside",
+            "The edit would change nothing but tests, which were not spoken of.",
+            "You changed only the tests. Change the code.",
+        )
+    changed = "".join(line for hunk in edit.hunks for line in (*hunk.old, *hunk.new))
+    if not about(changed, edit.said) and _all_within(edit, _remarks(edit.before)):
+        yield _found(
+            "beside",
+            "The edit would change nothing but what a comment says, which was not spoken of.",
+            "You changed only a comment. Change the code.",
+        )
+
+
+def _all_within(edit: Edit, places: Sequence[Region]) -> bool:
+    return all(
+        any(
+            each.start < max(hunk.end, hunk.start + 1) <= each.end and each.start <= hunk.start
+            for each in places
+        )
+        for hunk in edit.hunks
+    )
+
+
+def _remarks(source: Source) -> list[Region]:
+    """Comments and docstrings, without the lines that a new one would begin before."""
+    if source.language is None:
+        return []
+    found = [
+        node
+        for node in source.nodes(source.language.leading | {"expression_statement"})
+        if node.type != "expression_statement"
+        or [child.type for child in node.named_children] == ["string"]
+    ]
+    return [Region(node.start_point.row, row_after(node)) for node in found]
+
+
 def _unbound(edit: Edit) -> Iterator[Finding]:
     if edit.after.is_in("python"):
         names = sorted(newly_unbound(edit.before, edit.after))
@@ -328,4 +370,5 @@ _CHECKS: tuple[Callable[[Edit], Iterator[Finding]], ...] = (
     _dropped,
     _unused,
     _vanished,
+    _beside,
 )

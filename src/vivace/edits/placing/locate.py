@@ -65,7 +65,6 @@ _NO_CODE = frozenset({"comment", "hash_bang_line", "package_clause", "package_de
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*")
 _SIDE_BY_SIDE = re.compile(r"\W*(?:\w{1,4}\W+)?")
 """What stands between names of a list: commas, "and", "und", "y"."""
-_TEST = re.compile(r"(?:^|[._])tests?(?:$|[._])")
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'|“([^”\n]+)”|«([^»\n]+)»")
 _CODE_LIKE = re.compile(r"\w[_$.:]+\w|[a-z][A-Z]|^_+\w|[A-Z]{2,}[a-z]|\w\d")
 _SIGN_OF_CODE = re.compile(r"\d{2,}|\w[_$]|_\w|[a-z][A-Z]|[A-Z]{3}")
@@ -244,7 +243,7 @@ def _ranked(
     frames = lines_named(path, instruction, bare=True)
     quoted = [(each, sum(each in text for text in texts)) for each in _fragments(instruction)]
     without = _without_code(source)
-    tests_meant = "test" in asked or 2 * sum(map(_is_test, known)) >= len(known)
+    tests_meant = "test" in asked or 2 * sum(each.is_test for each in known) >= len(known)
     found: list[Candidate] = []
     for each, text, count, name in zip(known, texts, counts, names, strict=True):
         long = 1 - _BY_LENGTH + _BY_LENGTH * len(text) / mean
@@ -254,7 +253,7 @@ def _ranked(
             often = count[term]
             score += weight * rare * often * (_SATURATION + 1) / (often + _SATURATION * long)
             score += weight * rare * _IN_NAME * (term in name)
-        if not tests_meant and _is_test(each):
+        if not tests_meant and each.is_test:
             score *= _TESTS
         if _is_preamble(source, each, without):
             score *= _PREAMBLE
@@ -274,10 +273,6 @@ def _called(name: str) -> set[str]:
     around, _, last = name.rpartition(".")
     makes = last == "__init__" or (last and last == around.rpartition(".")[2])
     return vocabulary(f"{last} constructor" if makes else last)
-
-
-def _is_test(piece: Region) -> bool:
-    return _TEST.search(piece.name) is not None
 
 
 def _share(piece: Region, named: Region) -> float:

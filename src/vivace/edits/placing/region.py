@@ -5,6 +5,7 @@ A small model keeps its hands off what it never sees, so a region is as small as
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -37,6 +38,9 @@ _CONTAINERS = frozenset(
 _BODIES = frozenset({"class_body", "field_declaration_list", "interface_body", "enum_body"})
 
 
+_TEST = re.compile(r"(?:^|[._])tests?(?:$|[._])")
+
+
 class Region(Struct, frozen=True):
     """Lines ``start`` up to, not including, ``end``; ``name`` is dotted, as ``Class.method``."""
 
@@ -61,6 +65,10 @@ class Region(Struct, frozen=True):
     def title(self) -> str:
         """What to call it where a person chooses."""
         return f"{self.name} ({self.lines})" if self.name else self.lines
+
+    @property
+    def is_test(self) -> bool:
+        return _TEST.search(self.name) is not None
 
     def contains(self, other: Region) -> bool:
         return self.start <= other.start and other.end <= self.end
