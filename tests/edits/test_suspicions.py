@@ -193,3 +193,19 @@ def test_tests_and_comments_alone_are_not_changed_unless_they_are_spoken_of(
     shown = Excerpt(before, [whole_file(before)])
     found = problems(before, before.edited(hunks), hunks, shown, instruction)
     assert {each.code for each in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("    80", "    COLUMNS", set()),
+        ("    24", "    COLUMNS", {"passed_over"}),
+        ("fn width", "const COLUMNS: usize = 80;\n\nfn width", set()),
+    ],
+)
+def test_a_number_that_was_named_is_not_passed_over(old: str, new: str, expected: set[str]) -> None:
+    before = Source.of("a.rs", RUST)
+    hunks = between(RUST, RUST.replace(old, new))
+    shown = Excerpt(before, [whole_file(before)])
+    found = problems(before, before.edited(hunks), hunks, shown, "make the 80 a constant")
+    assert {each.code for each in found} - {"unbound"} == expected

@@ -315,6 +315,19 @@ def _remarks(source: Source) -> list[Region]:
     return [Region(node.start_point.row, row_after(node)) for node in found]
 
 
+def _passed_over(edit: Edit) -> Iterator[Finding]:
+    """A number that was named, and stands in the code, but not where it is changed."""
+    touched = _WORD.findall("".join(line for hunk in edit.hunks for line in (*hunk.old, *hunk.new)))
+    numbers = {word for word in words_in(edit.instruction) if word.isdecimal() and len(word) > 1}
+    there = numbers.intersection(words_in(edit.shown.text))
+    if there and numbers.isdisjoint(touched):
+        yield _found(
+            "passed_over",
+            f"The edit would change nothing where {min(there)} stands, which was spoken of.",
+            f"You did not change the line with {min(there)}.",
+        )
+
+
 def _unbound(edit: Edit) -> Iterator[Finding]:
     if edit.after.is_in("python"):
         names = sorted(newly_unbound(edit.before, edit.after))
@@ -371,4 +384,5 @@ _CHECKS: tuple[Callable[[Edit], Iterator[Finding]], ...] = (
     _unused,
     _vanished,
     _beside,
+    _passed_over,
 )

@@ -129,3 +129,12 @@ def test_an_import_is_left_out_where_the_edit_changes_the_imports_itself() -> No
     inside, behind = Hunk(1, (), ("import d\n",)), Hunk(2, (), ("import e\n",))
     assert together([inside], [own]) == [own]
     assert together([behind], [own]) == [own, behind]
+
+
+def test_the_name_of_the_package_is_no_part_of_what_was_asked_for() -> None:
+    go = language_of("a.go")
+    preamble = Preamble(go, "func Max() int {\n\treturn 1\n}\n")
+    lines = ["package runes\n", "\n", 'import "fmt"\n', "\n", "// Max.\n", "func Max() int {\n"]
+    taken = [line for each in lines for line in preamble.take(each)] + preamble.finish()
+    assert taken == ["// Max.\n", "func Max() int {\n"]
+    assert preamble.imports == ['import "fmt"\n']

@@ -47,16 +47,19 @@ def _kinds(lines: Sequence[str], language: Language) -> set[str]:
 
 
 class Preamble:
-    """Takes the imports off the beginning of an answer, line by line.
+    """Takes the imports off the beginning of an answer, line by line, and the line that says which
+    package it is.
 
-    The answer to a region that has imports itself is let through as it is.
+    The answer to a region that has such itself is let through as it is.
     """
 
     def __init__(self, language: Language | None, region: str) -> None:
         self._language = language
         self._open = language is not None and not (
-            _kinds(lines_of(region), language) & language.imports
+            _kinds(lines_of(region), language) & (language.imports | _FIRST)
         )
+        self._begun = False
+        """Whether something was taken off."""
         self._waiting: list[str] = []
         self.imports: list[str] = []
 
@@ -65,12 +68,16 @@ class Preamble:
         if not self._open or self._language is None:
             return [line]
         if not line.strip() and not self._waiting:
-            return [] if self.imports else [line]
+            return [] if self._begun else [line]
+        if not self._waiting and _kinds([line], self._language) & _FIRST:
+            self._begun = True
+            return []
         self._waiting.append(line)
         kinds = _kinds(self._waiting, self._language)
         if kinds & self._language.imports and only_imports(self._waiting, self._language):
             self.imports += self._waiting
             self._waiting = []
+            self._begun = True
             return []
         code = [
             each
