@@ -198,14 +198,15 @@ def test_tests_and_comments_alone_are_not_changed_unless_they_are_spoken_of(
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("    80", "    COLUMNS", set()),
+        ("    4096", "    COLUMNS", set()),
         ("    24", "    COLUMNS", {"passed_over"}),
-        ("fn width", "const COLUMNS: usize = 80;\n\nfn width", set()),
+        ("fn width", "const COLUMNS: usize = 4096;\n\nfn width", set()),
     ],
 )
 def test_a_number_that_was_named_is_not_passed_over(old: str, new: str, expected: set[str]) -> None:
-    before = Source.of("a.rs", RUST)
-    hunks = between(RUST, RUST.replace(old, new))
+    text = RUST.replace("    80\n", "    4096\n")
+    before = Source.of("a.rs", text)
+    hunks = between(text, text.replace(old, new))
     shown = Excerpt(before, [whole_file(before)])
-    found = problems(before, before.edited(hunks), hunks, shown, "make the 80 a constant")
+    found = problems(before, before.edited(hunks), hunks, shown, "make the 4096 a constant")
     assert {each.code for each in found} - {"unbound"} == expected

@@ -283,8 +283,12 @@ def _beside(edit: Edit) -> Iterator[Finding]:
             "The edit would change nothing but tests, which were not spoken of.",
             "You changed only the tests. Change the code.",
         )
-    changed = "".join(line for hunk in edit.hunks for line in (*hunk.old, *hunk.new))
-    if not about(changed, edit.said) and _all_within(edit, _remarks(edit.before)):
+    others = [
+        each
+        for each in _remarks(edit.before)
+        if not about(edit.before.part(each.start, each.end), edit.said)
+    ]
+    if not about("".join(edit.added), edit.said) and _all_within(edit, others):
         yield _found(
             "beside",
             "The edit would change nothing but what a comment says, which was not spoken of.",
@@ -303,22 +307,23 @@ def _all_within(edit: Edit, places: Sequence[Region]) -> bool:
 
 
 def _remarks(source: Source) -> list[Region]:
-    """Comments and docstrings, without the lines that a new one would begin before."""
+    """Comments and docstrings that have their lines to themselves."""
     if source.language is None:
         return []
-    found = [
-        node
-        for node in source.nodes(source.language.leading | {"expression_statement"})
-        if node.type != "expression_statement"
-        or [child.type for child in node.named_children] == ["string"]
-    ]
-    return [Region(node.start_point.row, row_after(node)) for node in found]
+    found: list[Region] = []
+    for node in source.nodes(source.language.leading | {"expression_statement"}):
+        start = node.start_point
+        alone = not source.lines[start.row].encode()[: start.column].strip()
+        string = [child.type for child in node.named_children] == ["string"]
+        if alone and (string or node.type != "expression_statement"):
+            found.append(Region(start.row, row_after(node)))
+    return found
 
 
 def _passed_over(edit: Edit) -> Iterator[Finding]:
     """A number that was named, and stands in the code, but not where it is changed."""
     touched = _WORD.findall("".join(line for hunk in edit.hunks for line in (*hunk.old, *hunk.new)))
-    numbers = {word for word in words_in(edit.instruction) if word.isdecimal() and len(word) > 1}
+    numbers = {word for word in words_in(edit.instruction) if word.isdecimal() and len(word) > 2}
     there = numbers.intersection(words_in(edit.shown.text))
     if there and numbers.isdisjoint(touched):
         yield _found(
