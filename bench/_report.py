@@ -7,7 +7,9 @@ import json
 import math
 import platform
 import random
+import shutil
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +23,16 @@ from vivace.cpus import usable_cpus
 T = TypeVar("T")
 ENOUGH = 50
 """Samples by which a limit can be judged."""
+
+
+def _version(package: str) -> tuple[str, str]:
+    """A llama-server on the PATH is taken before the wheel's."""
+    if package == "xllamacpp" and (found := shutil.which("llama-server")) is not None:
+        told = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+        lines = (told.stdout + told.stderr).splitlines()
+        named = [line.removeprefix("version: ") for line in lines if line.startswith("version: ")]
+        return "llama-server", named[0] if named else "of unknown version"
+    return package, version(package)
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
@@ -114,7 +126,7 @@ class Report:
         arguments = parser.parse_args()
         report = cls(name, arguments.check, arguments.json)
         versions = {"python": platform.python_version()}
-        versions |= {package: version(package) for package in ("vivace", *packages)}
+        versions |= dict(map(_version, ("vivace", *packages)))
         print(f"{name}: {description}")
         report.say("machine", machine())
         report.say("versions", ", ".join(f"{key} {value}" for key, value in versions.items()))
