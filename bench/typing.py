@@ -12,7 +12,7 @@ clock   with one: keys come when the person types them; a pause lasts at least u
         type and nothing else; so that all ways see the same keys, it is counted as taken and typed
         all the same.
 
-Needs the commits (scripts/commits).
+Needs the commits (scripts/commits), or the packages of the edit tasks (scripts/data).
 """  # noqa: A005
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -41,6 +41,7 @@ from bench._metered import Asked, Metered, Metering, Reckoned, Tokens
 from bench._report import Report, percentile, ratio_of
 from bench._server import served
 from bench._typist import Habits, Moment, changes, moments
+from bench.edit_runs.tasks import tasks_of
 from bench.edits import commits, evenly
 from vivace.completion.room import MOST
 from vivace.desk.completing import Suggestion
@@ -371,11 +372,23 @@ def judge_typed(report: Report, ours: Typed, stable: Typed | None) -> None:
 # -- the run --------------------------------------------------------------------------------------
 
 
-def chosen(path: Path, count: int) -> list[dict[str, Any]]:
-    """Evenly among the commits that bring enough to type, in files that are long enough."""
+def texts_of(data: str) -> Iterator[dict[str, Any]]:
+    """Files before and after an edit: commits, or the references of a set of edit tasks."""
+    if data not in ("tuning", "everyday"):
+        yield from commits(Path(data))
+        return
+    with tasks_of(data) as tasks:
+        for task in tasks:
+            if task.reference is not None:
+                named = {"commit": task.id, "path": task.path}
+                yield {**named, "before": task.text, "after": task.reference}
+
+
+def chosen(data: str, count: int) -> list[dict[str, Any]]:
+    """Evenly among the edits that bring enough to type, in files that are long enough."""
     fitting = [
         edit
-        for edit in commits(path)
+        for edit in texts_of(data)
         if LONG[0] <= len(edit["after"]) <= LONG[1]
         and TYPED[0] <= characters(edit["before"], edit["after"]) <= TYPED[1]
     ]
@@ -439,7 +452,10 @@ def main() -> None:
         parts=("reads,clock", "which of them"),
         ways=(",".join(WAYS), "which ways"),
         engine=("llamacpp", "or scripted (to try this out), or reckoned (reads alone, no engine)"),
-        data=(str(_files.commits()), "commits to type, as scripts/commits collects them"),
+        data=(
+            str(_files.commits()),
+            "commits to type, as scripts/commits collects them; or tuning, everyday: edit tasks",
+        ),
         edits=(24, "how many commits are typed"),
         keys=(0, "no more keys and jumps of each; 0 is all"),
         room=(MOST, "characters of a file in a prompt, for all ways"),
@@ -448,7 +464,7 @@ def main() -> None:
     )
     if options.engine == "reckoned":
         options.parts = "reads"
-    edits = chosen(Path(options.data), max(1, options.edits // (4 if options.sample else 1)))
+    edits = chosen(options.data, max(1, options.edits // (4 if options.sample else 1)))
     weights = _files.model(MODEL).name if options.engine == "llamacpp" else MODEL
     report.say("engine", f"{options.engine}, {weights}, {options.room} characters of a file")
     report.say("edits, seed", f"{len(edits)}, {options.seed}")

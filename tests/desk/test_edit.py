@@ -29,7 +29,7 @@ OLD = "def add(a, b):\n    return a\n\n\ndef sub(a, b):\n    return a\n"
 NEW = OLD.replace("    return a\n", "    return a + b\n", 1).replace(
     "b):\n    return a\n", "b):\n    return a - b\n"
 )
-LONG = "".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(40))
+LONG = "".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(60))
 
 
 class Somebody(Unattended):

@@ -6,6 +6,7 @@ a request begins with what was said before, only its end goes over the wire.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -118,16 +119,16 @@ class Asker:
         return made and replace(made, seconds=time.perf_counter() - began)
 
     async def _make(self, target: Target, task: Task) -> Made | None:
-        asked = self._plan(target, task, self.model)
+        asked = await self._planned(target, task, self.model)
         if _unsure(asked) and not self.guesses:
             places = await self.person.chooses(_places(asked))
             if places is None and self.deep is not None:
-                deep = self._plan(target, task, self.deep)
+                deep = await self._planned(target, task, self.deep)
                 if not _unsure(deep):
                     return await self._try(target, deep, self.deep)
             if not places:
                 return _undecided(target, asked, self.model)
-            asked = self._plan(target, task, self.model, places)
+            asked = await self._planned(target, task, self.model, places)
         made = await self._try(target, asked, self.model)
         if made is not None and self.patient and _mendable(made.outcome):
             made = await self._try_others(made)
@@ -148,7 +149,7 @@ class Asker:
         for places in others(first.plan, first.outcome)[:_ELSEWHERE]:
             if best.outcome.good:
                 return best
-            asked = self._plan(target, task, self.model, places)
+            asked = await self._planned(target, task, self.model, places)
             if (found := await self._better(best, asked, self.model)) is None:
                 return None
             best = found
@@ -159,7 +160,8 @@ class Asker:
             best = found
         if best.outcome.good or self.deep is None:
             return best
-        return await self._better(best, self._plan(target, task, self.deep), self.deep)
+        asked = await self._planned(target, task, self.deep)
+        return await self._better(best, asked, self.deep)
 
     async def _better(self, best: Made, asked: EditPlan, model: str) -> Made | None:
         """The better of two edits; None when the person stopped the second."""
@@ -172,6 +174,12 @@ class Asker:
         return replace(chosen, tokens=best.tokens + made.tokens, retries=best.retries + 1)
 
     # -- asking -----------------------------------------------------------------------------------
+
+    async def _planned(
+        self, target: Target, task: Task, model: str, places: Sequence[Region] | None = None
+    ) -> EditPlan:
+        """In a thread: a file of thousands of lines takes longer than a key may wait."""
+        return await asyncio.to_thread(self._plan, target, task, model, places)
 
     def _plan(
         self, target: Target, task: Task, model: str, places: Sequence[Region] | None = None
@@ -209,7 +217,8 @@ class Asker:
             return None
         response = self.connection.response
         modules = await self._around.modules() if self._around else None
-        outcome = reader.finish(modules, cut_off=response is not None and response.cut_off)
+        cut_off = response is not None and response.cut_off
+        outcome = await asyncio.to_thread(reader.finish, modules, cut_off=cut_off)
         self._remember(reader.plan, outcome, response.id if response else "")
         figures = self.connection.figures
         name = (response.model if response else None) or model

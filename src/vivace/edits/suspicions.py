@@ -283,12 +283,13 @@ def _beside(edit: Edit) -> Iterator[Finding]:
             "The edit would change nothing but tests, which were not spoken of.",
             "You changed only the tests. Change the code.",
         )
-    others = [
+    remarks = [
         each
         for each in _remarks(edit.before)
-        if not about(edit.before.part(each.start, each.end), edit.said)
+        if any(each.start <= hunk.start <= each.end for hunk in edit.hunks)
     ]
-    if not about("".join(edit.added), edit.said) and _all_within(edit, others):
+    texts = (edit.before.part(each.start, each.end) for each in remarks)
+    if _all_within(edit, remarks) and not about("".join((*edit.added, *texts)), edit.said):
         yield _found(
             "beside",
             "The edit would change nothing but what a comment says, which was not spoken of.",
