@@ -24,7 +24,7 @@ NEW_LOAD = LOADED[LOADED.index("def load") :]
 INSTRUCTION = "close the file in load()"
 DONE = {"status": "applied", "message": ""}
 STOPPED = {"status": "stopped", "message": ""}
-MANY = "".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(40))
+MANY = "".join(f"def f{n}(x):\n    return x\n\n\n" for n in range(60))
 
 
 @pytest.fixture
