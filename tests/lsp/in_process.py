@@ -148,8 +148,8 @@ class InProcess:
         async def models(*_: object) -> list[str]:
             return ["any"]
 
-        async def at_once(work: Callable[..., T], *given: Any) -> T:
-            return work(*given)
+        async def at_once(work: Callable[..., T], *given: Any, **named: Any) -> T:
+            return work(*given, **named)
 
         return {
             "asyncio.to_thread": at_once,
