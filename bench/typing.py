@@ -426,7 +426,10 @@ async def run(options: Any, edits: Sequence[dict[str, Any]]) -> tuple[Reads, dic
     room = options.room
     reads, found = Reads(), {way: Typed() for way in ways}
     async with server_of(options.engine) as server:
+        began = time.perf_counter()
         for number, edit in enumerate(edits):
+            if options.minutes and time.perf_counter() - began > 60 * options.minutes:
+                break
             dice = random.Random(f"{options.seed} {edit['commit']} {edit['path']}")
             typed = moments(edit["before"], edit["after"], dice)
             keys = list(islice(typed, options.keys or None))
@@ -461,6 +464,7 @@ def main() -> None:
         room=(MOST, "characters of a file in a prompt, for all ways"),
         seed=(17, "of the person"),
         sample=(False, "a quarter of the edits"),
+        minutes=(0, "no further edit after so many minutes; 0 for no end"),
     )
     if options.engine == "reckoned":
         options.parts = "reads"
