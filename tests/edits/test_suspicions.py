@@ -182,6 +182,7 @@ mod tests {
         ("    80", "    100", "the limit should be 100", set()),
         ("/// line may be.", "/// row may be at most.", "das Limit auf 100", {"beside"}),
         ("/// line may be.", "/// row may be at most.", "say row, not line", set()),
+        ("/// line may be.", "/// row may be at most.", "a better comment, please", set()),
         ("fn height", "/// Rows.\nfn height", "Kommentar zu den Zeilen", set()),
     ],
 )

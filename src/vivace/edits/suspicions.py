@@ -24,6 +24,7 @@ from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.placing.region import Region, regions
 from vivace.edits.placing.words import parts_of, words_in
 from vivace.edits.relevance import about, alike, said_by
+from vivace.edits.settle import about_comments
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
 from vivace.syntax.languages import SCRIPTS, row_after
@@ -288,8 +289,10 @@ def _beside(edit: Edit) -> Iterator[Finding]:
         for each in _remarks(edit.before)
         if any(each.start <= hunk.start <= each.end for hunk in edit.hunks)
     ]
+    if about_comments(edit.instruction) or not _all_within(edit, remarks):
+        return
     texts = (edit.before.part(each.start, each.end) for each in remarks)
-    if _all_within(edit, remarks) and not about("".join((*edit.added, *texts)), edit.said):
+    if not about("".join((*edit.added, *texts)), edit.said):
         yield _found(
             "beside",
             "The edit would change nothing but what a comment says, which was not spoken of.",
