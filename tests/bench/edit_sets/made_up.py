@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-FILLER = "".join(f"LINE_{number} = {number}\n" for number in range(40))
+FILLER = "".join(f"LINE_{number} = {number}\n" for number in range(90))
 
 SHOP = (
     '''"""A shop."""
