@@ -57,3 +57,8 @@ def test_our_own_messages_go_out_in_the_protocols_spelling() -> None:
         "done": False,
         "message": "",
     }
+
+
+def test_a_window_in_which_nothing_would_stand_is_refused() -> None:
+    with pytest.raises(ConfigError, match="characters"):
+        read_settings({"completion": {"characters": 0}})

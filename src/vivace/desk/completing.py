@@ -206,17 +206,18 @@ class Completing:
 
     async def _hear(self, ask: Ask) -> None:
         known, self._read = self._read, None
-        new = 0 if known is None else len(ask.told) - _shared(known, ask.told)
+        told = ask.told
+        new = 0 if known is None else len(told) - _shared(known, told)
         began = self.clock()
         async with contextlib.aclosing(self.server.fill(self.lane, self._gap(ask))) as answer:
             async for delta in answer:
                 if self._read is None:
-                    self._read = ask.told
+                    self._read = told
                     self.room.read(new, self.clock() - began)
                 if self._session.heard(ask.number, delta):
                     break
         if not ask.generate:
-            self._read = ask.told
+            self._read = told
             self.room.read(new, self.clock() - began)
 
     async def _rest(self) -> None:

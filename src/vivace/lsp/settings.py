@@ -7,10 +7,10 @@ repository's settings can send code elsewhere.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from vivace.completion.pace import Timing
 from vivace.errors import ConfigError
@@ -23,7 +23,7 @@ _SECTION = "vivace"
 class Completion(Struct, frozen=True, rename="camel"):
     enabled: bool = True
     timing: Timing = "auto"
-    characters: int | None = None
+    characters: Annotated[int, Meta(ge=500)] | None = None
     """Of a file in a prompt; None: by how fast the engine reads."""
 
 
