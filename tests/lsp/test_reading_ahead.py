@@ -78,7 +78,6 @@ def test_where_an_editor_says_that_the_cursor_rests_is_read_before_the_first_key
     async def work(editor: Editor, endpoint: PlainEndpoint) -> None:
         buffer = editor.open(tmp_path / "a.py", TEXT)
         hidden = editor.open(tmp_path / ".env", TEXT)
-        await editor.said("not read")
         place = buffer.document.position(TEXT.index("end"))
         for each in (hidden, buffer, buffer):
             await editor.command("vivace.cursor", {"uri": each.uri, "position": place})

@@ -87,7 +87,7 @@ class ExecuteCommand:
         asked = _read(given, CursorMoved)
         document = self._session.documents.get(asked.uri)
         if document is not None:
-            self._suggestions.rests(document, document.offset(asked.position))
+            await self._suggestions.rests(document, document.offset(asked.position))
 
     def cancel_progress(self, params: WorkDoneProgressCancelParams) -> None:
         if (edits := self._loaded()) is not None:

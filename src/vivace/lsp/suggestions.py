@@ -78,17 +78,26 @@ class Suggestions:
     def moved(self, document: Document, cursor: int) -> None:
         """The cursor seems to be there: what stands around it can be read before anybody types.
         Only where completions were asked for: who shows none, or not in this language, moves about
-        too."""
-        if document.uri in self._completers:
-            self.rests(document, cursor)
+        too. The document may be read."""
+        if document.uri in self._completers and self._session.completes:
+            self._warm(document, cursor)
 
-    def rests(self, document: Document, cursor: int) -> None:
-        """The same, from who wants completions here."""
-        if self._session.completes and self._session.files.known_to_be_readable(document):
-            completer = self._completer(document)
-            self._show_neighbours(completer, document)
-            before = self._session.text_before(document)
-            completer.warm(before + document.text, len(before) + cursor)
+    async def rests(self, document: Document, cursor: int) -> None:
+        """The same, from who wants completions here: they may say so while the file is looked at
+        for the first time."""
+        typed, question = document.text, self._newest.get(document.uri)
+        why_not = await self._session.files.why_not(document)
+        if self._session.documents.get(document.uri) is not document or document.text is not typed:
+            return
+        asked_since = self._newest.get(document.uri) is not question
+        if why_not is None and self._session.completes and not asked_since:
+            self._warm(document, cursor)
+
+    def _warm(self, document: Document, cursor: int) -> None:
+        completer = self._completer(document)
+        self._show_neighbours(completer, document)
+        before = self._session.text_before(document)
+        completer.warm(before + document.text, len(before) + cursor)
 
     def _show_neighbours(self, completer: Completer, document: Document) -> None:
         """Only when they are others: whoever types in one file leaves the rest as they are."""
