@@ -14,6 +14,7 @@ from vivace.syntax.source import Source
 GO = "package a\n\nfunc f() int {\n\treturn 1\n}\n"
 JAVA = "package a;\n\nclass A {\n    int f() {\n        return 1;\n    }\n}\n"
 RUST = "fn f() -> u8 {\n    1\n}\n"
+PLAIN = "function f() {\n  return 1;\n}\n\nmodule.exports = f;\n"
 SCRIPT = "export function f(): number {\n  return 1;\n}\n"
 
 
@@ -31,6 +32,7 @@ def names(path: str, before: str, after: str, files: Mapping[str, str] | None = 
         ("a/A.java", JAVA, "return 1"),
         ("src/a.rs", RUST, "    1\n"),
         ("a.ts", SCRIPT, "return 1"),
+        ("a.js", PLAIN, "return 1"),
     ],
 )
 def test_a_call_of_what_is_nowhere_is_told(path: str, text: str, old: str) -> None:
@@ -66,6 +68,7 @@ def test_what_the_package_defines_in_another_file_is_there() -> None:
         ("A.java", JAVA, JAVA.replace("return 1", "Integer x = 1; var y = x; return y")),
         ("a.rs", RUST, RUST.replace("    1", "    Some(Vec::<String>::new()); 1")),
         ("a.ts", SCRIPT, SCRIPT.replace("return 1", "return parseInt(new Map<string, Node>())")),
+        ("a.js", PLAIN, PLAIN.replace("return 1", "return setTimeout(require('x'), Number(1))")),
         ("a.ts", SCRIPT, SCRIPT.replace("f()", "f<T>(x: T, g: () => T)").replace("1", "g(x)")),
     ],
 )
@@ -81,6 +84,7 @@ def test_what_the_language_has_is_there(path: str, before: str, after: str) -> N
         ("A.java", JAVA.replace("class A", "import static a.B.*;\n\nclass A"), "compute"),
         ("a.rs", "use b::*;\n" + RUST, "compute"),
         ("a.test.ts", SCRIPT, "compute"),
+        ("a.js", PLAIN.replace("module.exports = f;", ""), "compute"),
     ],
 )
 def test_where_names_come_unseen_nothing_is_said(path: str, before: str, after: str) -> None:

@@ -1,4 +1,4 @@
-"""Names that an edit calls or names as types, and that nothing defines: Go, Java, Rust, TypeScript.
+"""Names that an edit calls or names as types, and that nothing defines: Go, Java, Rust, scripts.
 
 Python has its own way (names.py). Said only where the project is known and nothing brings names
 unseen: a wildcard, a class of elsewhere that hands down its members, a file that was not read.
@@ -20,6 +20,7 @@ __all__ = ["bound_nowhere"]
 _TRIES = re.compile(r"(^|/)(tests?|__tests__|spec)/|[._](test|spec)\.\w+$")
 _DOT_IMPORT = re.compile(r'^\s*(?:import )?\. "', re.MULTILINE)
 _GLOB = re.compile(r"\buse\s+[^;]*\*|\bmacro_use\b")
+_MODULE = re.compile(r"^(?:import|export)\b|\bmodule\.exports\b|\brequire\s*\(", re.MULTILINE)
 _WILDCARD = re.compile(r"^import (?:static )?([\w.]+)\.\*;", re.MULTILINE)
 _JAVA_WORDS = frozenset({"var", "yield", "super", "this"})
 _HANDED_DOWN = frozenset(
@@ -95,9 +96,15 @@ def _typescript(uses: dict[str, Use], after: Source, modules: Modules) -> Iterat
             yield name
 
 
+def _javascript(uses: dict[str, Use], after: Source, modules: Modules) -> Iterator[str]:
+    if _MODULE.search(after.text):  # else names may come from whatever is loaded beside it
+        yield from _typescript(uses, after, modules)
+
+
 _JUDGES: dict[str, Callable[[dict[str, Use], Source, Modules], Iterator[str]]] = {
     "go": _go,
     "java": _java,
+    "javascript": _javascript,
     "rust": _rust,
     "typescript": _typescript,
     "tsx": _typescript,
