@@ -1,14 +1,16 @@
 """Ways to complete while somebody types: ours, and two that stand for what others do.
 
 All have the same room in the prompt, ask without delay, have one request under way at a time, drop
-it at the next key, remember what they were answered, and cut and trim it alike. What differs is
-what they put into the prompt, and when they ask.
+it at the next key, remember what they were answered, cut and trim it alike, and show the lines that
+are there when the rest takes long. What differs is what they put into the prompt, and when they
+ask.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +32,8 @@ _BEFORE = 2 / 3
 _MOVED = 3 / 4
 """How full a window is that was just moved, so that it need not move again at once."""
 _MOST_TOKENS = 160
+_PATIENCE = 0.5
+"""Seconds; then the lines that are there are shown, as ours are."""
 _ON_ITS_WAY = 0.1
 """Seconds; what comes later than that behind the next key was given for a text that was old."""
 
@@ -112,6 +116,7 @@ class _AnewForEachKey:
         self.after = room - self.before
         self._memory = Memory()
         self._asking: asyncio.Task[None] | None = None
+        self._glimpse = asyncio.Event()
         self._newest = 0
 
     def window(self, text: str, offset: int) -> Window:
@@ -125,9 +130,12 @@ class _AnewForEachKey:
             await self.close()
             if mine != self._newest:
                 return None
+            self._glimpse.clear()
             asking = asyncio.create_task(self._ask(before, after))
             self._asking = asking
-            await asyncio.wait([asking])
+            glimpse = asyncio.create_task(self._glimpse.wait())
+            await asyncio.wait([asking, glimpse], return_when=asyncio.FIRST_COMPLETED)
+            glimpse.cancel()
             known = self._memory.fitting(before, after)
         if known is None or mine != self._newest:
             return None
@@ -148,7 +156,9 @@ class _AnewForEachKey:
         fill = {"prefix": window.prefix, "suffix": window.suffix, "path": self._path}
         line = before.rpartition("\n")[2]
         one_line = bool(after.partition("\n")[0].strip())
+        place = Place(self._path, window.prefix, window.suffix)
         text = ""
+        began, lines = time.monotonic(), 0
         with contextlib.suppress(ClientError):
             gap = Gap(fill=fill, max_tokens=_MOST_TOKENS, cache_key=self._lane)
             async with contextlib.aclosing(self._server.fill(self._lane, gap)) as answer:
@@ -156,8 +166,14 @@ class _AnewForEachKey:
                     text += delta
                     if cut(text, line, one_line=one_line).whole:
                         break
+                    if time.monotonic() - began < _PATIENCE or text.count("\n") == lines:
+                        continue
+                    lines = text.count("\n")
+                    there = cut(text.rpartition("\n")[0], line, one_line=one_line).text
+                    self._memory.remember(Answer(before, after, trimmed(there, place)))
+                    if self._memory.fitting(before, after) is not None:
+                        self._glimpse.set()
         shown = cut(text, line, one_line=one_line).text
-        place = Place(self._path, window.prefix, window.suffix)
         self._memory.remember(Answer(before, after, trimmed(shown, place)))
 
 

@@ -41,6 +41,8 @@ class Server:
     """What follows, if something else does."""
     stops_behind: int = 1_000
     """Characters of what follows, behind which the engine is busy with others."""
+    holds: bool = False
+    """Whether it does so with what somebody waits for, too."""
     reads: asyncio.Event = field(default_factory=asyncio.Event)
     writes: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,7 +60,7 @@ class Server:
             self.writes.set()
             says = self.then if gap.fill.get("typed") else self.says
             for number, sign in enumerate(says):
-                if gap.background and number == self.stops_behind:
+                if (gap.background or self.holds) and number == self.stops_behind:
                     self.stopped.set()
                     await self.goes_on.wait()
                 await asyncio.sleep(self.between)
@@ -135,6 +137,62 @@ def test_a_newer_key_replaces_an_older_one_and_only_the_newest_is_answered() -> 
     assert older is None
     assert newer is not None
     assert server.cancelled == 2
+
+
+@pytest.mark.parametrize(
+    ("waited", "stops_behind", "shown"),
+    [
+        pytest.param(0.6, 14, "    total = a", id="a line"),
+        pytest.param(0.4, 14, None, id="not at once"),
+        pytest.param(0.6, 13, None, id="not half a line"),
+    ],
+)
+def test_the_lines_that_are_there_are_shown_while_a_slow_engine_writes_the_rest(
+    waited: float, stops_behind: int, shown: str | None
+) -> None:
+    async def typed() -> list[str | None]:
+        now = 0.0
+        desk = Completing(server, "lane", "a.py", clock=lambda: now)
+        first = asyncio.create_task(desk.at(*at(TEXT)))
+        await server.writes.wait()
+        now = waited
+        await server.stopped.wait()
+        await asyncio.sleep(0.01)
+        early = first.result() if first.done() else None
+        behind = TEXT.replace("|", f"{shown}|") if shown else TEXT
+        second = asyncio.create_task(desk.at(*at(behind)))
+        await asyncio.sleep(0)
+        server.goes_on.set()
+        return [each.text if each else None for each in (early, await second)]
+
+    whole = "    total = a\n    total += b\n    return total"
+    server = Server(
+        says=f"{whole}\n\n\nprint", stops_behind=stops_behind, holds=True, between=0.001
+    )
+    early, later = asyncio.run(typed())
+    assert early == shown
+    assert later == whole.removeprefix(shown or ""), "and behind them what was still to come"
+    assert len(server.asked) == 1
+
+
+def test_lines_that_leave_the_file_broken_wait_for_those_that_mend_it() -> None:
+    async def typed() -> Suggestion | None:
+        now = 0.0
+        desk = Completing(server, "lane", "a.py", clock=lambda: now)
+        first = asyncio.create_task(desk.at(*at("def add(a, b):\n|\n    return a\n")))
+        await server.writes.wait()
+        now = 1.0
+        await server.stopped.wait()
+        await asyncio.sleep(0.01)
+        assert not first.done()
+        server.goes_on.set()
+        return await first
+
+    says = "    c = max(\n        a, b\n    )\n    return a\n\n"
+    server = Server(says=says, stops_behind=13, holds=True, between=0.001)
+    found = asyncio.run(typed())
+    assert found is not None
+    assert found.text == "    c = max(\n        a, b\n    )"
 
 
 def test_a_slow_engine_is_not_asked_the_same_over_and_over() -> None:

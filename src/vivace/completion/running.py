@@ -27,6 +27,14 @@ class Running(Struct):
     ends: str | None = None
     """The end of a suggestion behind what is told, where this is to follow that suggestion."""
     text: str = ""
+    glimpsed: int = 0
+    """How many of its lines were whole when it was last looked at in the making."""
+
+    @property
+    def so_far(self) -> str:
+        """What could be shown of it now: the lines that nothing will be added to."""
+        lines, ended, _ = self.text.rpartition("\n")
+        return cut(lines, self.line, one_line=self.one_line).text if ended else ""
 
     @property
     def parts(self) -> tuple[Cut, ...]:

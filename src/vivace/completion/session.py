@@ -133,6 +133,20 @@ class Session:
         running.place.parse()  # once, while the rest is being written
         return running.whole
 
+    def glimpse(self, number: int, text: str, offset: int) -> bool:
+        """An answer takes long: whether the lines that are whole by now can be shown at this place
+        already. The rest is for who takes them."""
+        running, anchor = self._found(number), self._anchor
+        if running is None or anchor is None or running.glimpsed == running.text.count("\n"):
+            return False
+        running.glimpsed = running.text.count("\n")
+        lines = trimmed(running.so_far, running.place)
+        self._memory.remember(
+            Answer(running.anchor.before + running.told, running.anchor.after, lines)
+        )
+        typed = typed_since(anchor, text, offset)
+        return typed is not None and self._shown(anchor, typed) is not None
+
     def ended(self, number: int, *, failed: bool = False) -> None:
         """No more of this answer will come; if it failed, it may be asked for again."""
         running = self._found(number)

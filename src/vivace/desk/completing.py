@@ -28,6 +28,8 @@ __all__ = ["Completing", "Filling", "Suggestion"]
 _MOST_TOKENS = 160
 _SEAM = 200
 """Characters on both sides of the cursor that a secret may have."""
+_PATIENCE = 0.5
+"""Seconds after a key; then the lines that are there are shown without those still to come."""
 _BETWEEN_FAILURES = 1.0
 """Seconds; where the server does not say how long it wants to be left alone."""
 _BETWEEN_REFUSALS = 30.0
@@ -78,6 +80,10 @@ class Completing:
     _ahead_number: int = 0
     _looks_again: asyncio.TimerHandle | None = None
     _newest: int = 0
+    _key: float = 0.0
+    """When the newest key came."""
+    _glimpse: asyncio.Future[None] | None = None
+    """Done when something can be shown of the running answer, for who waits for it."""
     _quiet_until: float = float("-inf")
     """Until then a server that refused is left alone."""
     _none_ahead_until: float = float("-inf")
@@ -97,7 +103,7 @@ class Completing:
         self._newest += 1
         mine = self._newest
         self.counts.keys += 1
-        key = self.clock()
+        self._key = key = self.clock()
         self.pace.typed(key)
         self._here = _without_carriage_returns(text, offset)
         try:
@@ -178,9 +184,14 @@ class Completing:
         return running
 
     async def _settled(self) -> None:
-        """Wait for the running answer, whoever asked for it; it goes on if the waiter is gone."""
-        if self._answering is not None:
-            await asyncio.wait([self._answering])
+        """Wait for the running answer, or for the part of it that can be shown, whoever asked for
+        it; it goes on if the waiter is gone."""
+        if self._answering is None:
+            return
+        if self._glimpse is None or self._glimpse.done():
+            self._glimpse = asyncio.get_running_loop().create_future()
+        both = [self._answering, self._glimpse]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
 
     async def _answer(self, ask: Ask, before: Sequence[asyncio.Task[None]]) -> None:
         """When what was before is over, read the answer until all that would be shown is there."""
@@ -216,9 +227,18 @@ class Completing:
                     self.room.read(new, self.clock() - began)
                 if self._session.heard(ask.number, delta):
                     break
+                self._show_what_is_there(ask)
         if not ask.generate:
             self._read = told
             self.room.read(new, self.clock() - began)
+
+    def _show_what_is_there(self, ask: Ask) -> None:
+        glimpse = self._glimpse
+        if glimpse is None or glimpse.done() or ask.number == self._ahead_number:
+            return  # nobody waits for it
+        late = self.clock() - self._key >= _PATIENCE
+        if late and self._session.glimpse(ask.number, *self._here):
+            glimpse.set_result(None)
 
     async def _rest(self) -> None:
         """As long as the next key is likely to change everything."""
