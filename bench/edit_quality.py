@@ -142,7 +142,7 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("vllm", "vllm or llamacpp"),
         url=("", "an endpoint that runs already, instead of one of our own"),
-        set=("tuning", "tuning, everyday, held-out, old, or FOLDER[,FOLDER] of TOML files"),
+        set=("tuning", "tuning, everyday, everyday-fresh, held-out, old, or FOLDER[,FOLDER]"),
         open_held_out=(False, "open the held-out set, which is done once"),
         arms=("vivace,oracle", f"of {', '.join(ARMS)}"),
         tasks=(0, "how many of the tasks, evenly spread; 0 for all"),
