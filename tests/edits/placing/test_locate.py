@@ -238,6 +238,24 @@ def test_the_parts_of_one_function_are_one_place() -> None:
     assert {each.name for each in found.regions} == {"run"}
 
 
+@pytest.mark.parametrize(
+    ("instruction", "names"),
+    [
+        ("type hints for shrinkuser and expandpath pls", ["shrinkuser", "expandpath"]),
+        ("shrinkuser claims too much in its comment", ["shrinkuser"]),
+        ("the user of a path claims too much", None),
+    ],
+)
+def test_definitions_that_are_called_by_plain_names_are_meant_if_nothing_is_likelier(
+    instruction: str, names: list[str] | None
+) -> None:
+    two = "def shrinkuser(path):\n    return path\n\n\ndef expandpath(path):\n    return path\n\n\n"
+    other = "".join(f"def path_{n}(thing):\n    return thing\n\n\n" for n in range(60))
+    found = choose(Source.of("a.py", two + other), instruction)
+    assert found.sure == (names is not None)
+    assert names is None or [each.name for each in found.regions] == names
+
+
 def test_what_explains_a_long_function_is_a_piece_of_its_own() -> None:
     comment = "".join(f"/// Line {n}.\n" for n in range(60))
     body = "".join(f"    step({n});\n" for n in range(40))

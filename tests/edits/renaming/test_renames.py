@@ -5,6 +5,8 @@ import pytest
 
 from vivace.edits.attempt import Attempt, Task, plan
 from vivace.edits.context import Context
+from vivace.edits.placing.locate import rename_scope
+from vivace.edits.placing.region import whole_file
 from vivace.edits.renaming.renames import Proven, Rename, asked, judged
 from vivace.syntax.source import Source
 
@@ -118,6 +120,15 @@ def test_a_rename_is_understood_in_other_words(instruction: str) -> None:
     rename = asked(instruction)
     assert rename is not None
     assert rename.names == (("x", "y"),)
+
+
+def test_what_stands_before_an_arrow_may_be_where_it_is_meant() -> None:
+    assert asked("typo: decimapAbbrs -> decimalAbbrs") == Rename(
+        (("decimapAbbrs", "decimalAbbrs"),), scope="typo"
+    )
+    source = Source.of("a.py", "def load():\n    x = 1\n\n\ndef save():\n    x = 1\n")
+    assert rename_scope(source, "save: x -> y", None).name == "save"
+    assert rename_scope(source, "typo: x -> y", None) == whole_file(source)
 
 
 def test_an_arrow_to_a_type_is_no_rename() -> None:

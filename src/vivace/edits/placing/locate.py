@@ -99,24 +99,35 @@ def choose(
         return _surely(whole)
     named = _named(source, instruction)
     ranked = tuple(_ranked(source, instruction, path, named))
-    if places := _renamed_in(instruction, source, ranked):
-        return Choice(regions=places, sure=True, ranked=ranked)
-    if fitting := _fitting(named, ranked):
-        return Choice(regions=fitting, sure=True, ranked=ranked)
+    known = _beyond_doubt(source, instruction, named, ranked)
+    places = next(filter(None, known), ())
+    return Choice(regions=places or likeliest(ranked), sure=bool(places), ranked=ranked)
+
+
+def _beyond_doubt(
+    source: Source, instruction: str, named: Sequence[Region], ranked: Sequence[Candidate]
+) -> Iterator[tuple[Region, ...]]:
+    """What is meant by each kind of evidence, the surest first; nothing where it does not tell."""
+    yield _renamed_in(instruction, source, ranked)
+    yield _fitting(named, ranked)
     if not ranked:
-        return _surely(whole)
+        yield (whole_file(source),)
+        return
     same, others = _namesakes(ranked)
     if same[0].score >= max(_ENOUGH, _AHEAD * others):
-        return Choice(regions=likeliest(same), sure=True, ranked=ranked)
-    if pinned := _pinned(source, instruction, ranked):
-        return Choice(regions=pinned, sure=True, ranked=ranked)
-    if len(whole) <= _SMALL:
-        return Choice(regions=(whole,), sure=True, ranked=ranked)
+        yield likeliest(same)
+    yield _pinned(source, instruction, ranked)
+    yield _all_of_little(source, ranked)
+    yield _called_by_name(instruction, ranked)
+
+
+def _all_of_little(source: Source, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
+    """The file, or all of its code, where that is little."""
+    if len(source.lines) <= _SMALL:
+        return (whole_file(source),)
     without = _without_code(source)
     code = [each.region for each in ranked if not _is_preamble(source, each.region, without)]
-    if code and _lines(code) <= _SMALL:
-        return Choice(regions=tuple(code), sure=True, ranked=ranked)
-    return Choice(regions=likeliest(ranked), sure=False, ranked=ranked)
+    return tuple(code) if _lines(code) <= _SMALL else ()
 
 
 def _namesakes(ranked: Sequence[Candidate]) -> tuple[list[Candidate], float]:
@@ -160,6 +171,14 @@ def _pinned(source: Source, instruction: str, ranked: Sequence[Candidate]) -> tu
     near = {each.region for each in ranked[:_MOST]}
     fits = len(places) <= _MOST and _lines(places) <= _ROOM and near.issuperset(places)
     return tuple(places) if fits else ()
+
+
+def _called_by_name(instruction: str, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
+    """The definitions whose names are words of the instruction, if the likeliest is one of them: by
+    itself a plain word such as ``quote`` may be anything."""
+    said = {word for word in telling(instruction) if len(word) > 2}
+    called = [each for each in ranked if each.region.name.rpartition(".")[2] in said]
+    return likeliest(called) if ranked[0] in called else ()
 
 
 def _surely(region: Region) -> Choice:

@@ -55,7 +55,7 @@ _NO_MORE = re.compile(
     r"is|used|called|accordingly|including|wherever)\b)*",
     re.IGNORECASE,
 )
-_ARROW = re.compile(rf"\W*{_NAME} ?(?:->|=>|→|⟶) ?{_NAME}\W*")
+_ARROW = re.compile(rf"(?:(\w+):)?\W*{_NAME} ?(?:->|=>|→|⟶) ?{_NAME}\W*")
 _VERB = r"(?:umbenenn|benenn|renomm|renombr|renome|rinomin|hernoem)\w*"
 """The verb, in the languages that have one of their own; in any other, ``x -> y`` is understood."""
 _AROUND = r"((?:[^\W\d_]+ ){0,2}?)"
@@ -116,8 +116,9 @@ def _otherwise(text: str) -> Rename | None:
     """``x -> y``, and the forms of other languages. An arrow to a type is no rename but what a
     function returns."""
     if found := _ARROW.fullmatch(text):
-        old, new = found.groups()
-        return Rename(((old, new),)) if old[:1].isupper() == new[:1].isupper() else None
+        scope, old, new = found.groups(default="")
+        alike = old[:1].isupper() == new[:1].isupper()
+        return Rename(((old, new),), scope=scope) if alike else None
     for form in _FORMS:
         if found := form.fullmatch(text):
             noun, old, new = found.groups()
