@@ -178,6 +178,20 @@ def test_where_the_cursor_rests_is_read_before_the_first_key(desk: Desk) -> None
     eventually(lambda: gap in [(each.prefix, each.suffix) for each in desk.author.fills], 20)
 
 
+def test_how_much_of_a_file_is_asked_about_can_be_set(desk: Desk) -> None:
+    desk.author.writes(ADD)
+    desk.code.set_machine(desk.machine | {"vivace.completion.characters": 500})
+    time.sleep(1)  # the editor misses a change of its settings that follows at once
+    desk.code.open("long.py", "value = 1\n" * 300)
+
+    desk.code.type("def a")
+    desk.code.wait_for_ghost("dd(first, second)")
+    desk.code.set_machine(desk.machine)
+
+    asked = desk.author.fills[-1]
+    assert 100 < len(asked.prefix) + len(asked.suffix or "") <= 500
+
+
 def test_nothing_is_asked_for_a_file_of_secrets(desk: Desk) -> None:
     desk.author.writes("SECRET=hunter2\n")
     desk.code.open(".env", "TOKEN=abc\n")

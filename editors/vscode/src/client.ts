@@ -155,7 +155,8 @@ export class Vivace {
 /** The settings that are the server's; the others are the extension's own. */
 function settings(): object {
   const { model, deepModel, completion } = workspace.getConfiguration("vivace");
-  return { model, deepModel, completion: { timing: completion.timing } };
+  const { timing, characters } = completion;
+  return { model, deepModel, completion: { timing, characters } };
 }
 
 /** Asked here, since a setting can differ by language and the server cannot see that. */
