@@ -19,9 +19,9 @@ from bench._editor import Buffer, Editor
 from bench._metered import Metered
 from vivace.client.errors import ClientError
 from vivace.client.gap import Gap
-from vivace.completion.extent import cut
+from vivace.completion.extent import cut, so_far
 from vivace.completion.memory import Answer, Memory
-from vivace.completion.pace import Pace
+from vivace.completion.pace import PATIENCE, Pace
 from vivace.completion.room import Room
 from vivace.completion.trimming import Place, trimmed
 from vivace.completion.windows import Window
@@ -32,8 +32,6 @@ _BEFORE = 2 / 3
 _MOVED = 3 / 4
 """How full a window is that was just moved, so that it need not move again at once."""
 _MOST_TOKENS = 160
-_PATIENCE = 0.5
-"""Seconds; then the lines that are there are shown, as ours are."""
 _ON_ITS_WAY = 0.1
 """Seconds; what comes later than that behind the next key was given for a text that was old."""
 
@@ -166,10 +164,10 @@ class _AnewForEachKey:
                     text += delta
                     if cut(text, line, one_line=one_line).whole:
                         break
-                    if time.monotonic() - began < _PATIENCE or text.count("\n") == lines:
+                    if time.monotonic() - began < PATIENCE or text.count("\n") == lines:
                         continue
                     lines = text.count("\n")
-                    there = cut(text.rpartition("\n")[0], line, one_line=one_line).text
+                    there = so_far(text, line, one_line=one_line)
                     self._memory.remember(Answer(before, after, trimmed(there, place)))
                     if self._memory.fitting(before, after) is not None:
                         self._glimpse.set()

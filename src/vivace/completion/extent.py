@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-__all__ = ["MOST_LINES", "Cut", "cut"]
+__all__ = ["MOST_LINES", "Cut", "cut", "so_far"]
 
 MOST_LINES = 12
 _CLOSING = tuple(")]}")
@@ -51,6 +51,12 @@ def cut(answer: str, line_before: str, *, one_line: bool) -> Cut:
             return Cut("\n".join(shown), True)
         shown.append(line)
     return Cut("\n".join(shown), False)
+
+
+def so_far(answer: str, line_before: str, *, one_line: bool) -> str:
+    """What could be shown of an answer in the making: the lines that nothing will be added to."""
+    lines, ended, _ = answer.rpartition("\n")
+    return cut(lines, line_before, one_line=one_line).text if ended else ""
 
 
 def _numbered(lines: list[str]) -> Iterator[tuple[str, bool]]:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-__all__ = ["Pace", "Timing"]
+__all__ = ["PATIENCE", "Pace", "Timing"]
+
+PATIENCE = 0.5
+"""Seconds after a key; then the lines that are there are shown without those still to come."""
 
 Timing = Literal["auto", "always", "pauses"]
 """By measured speed, and on battery power as the last; at every key; or only when nobody types."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from vivace.completion.anchor import Anchor
-from vivace.completion.extent import Cut, cut
+from vivace.completion.extent import Cut, cut, so_far
 from vivace.completion.trimming import Place
 
 __all__ = ["Running"]
@@ -32,9 +32,7 @@ class Running(Struct):
 
     @property
     def so_far(self) -> str:
-        """What could be shown of it now: the lines that nothing will be added to."""
-        lines, ended, _ = self.text.rpartition("\n")
-        return cut(lines, self.line, one_line=self.one_line).text if ended else ""
+        return so_far(self.text, self.line, one_line=self.one_line)
 
     @property
     def parts(self) -> tuple[Cut, ...]:

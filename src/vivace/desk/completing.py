@@ -17,7 +17,7 @@ from typing import Protocol
 from vivace.client.errors import ClientError
 from vivace.client.gap import Gap, those_given
 from vivace.completion.neighbours import Neighbour
-from vivace.completion.pace import Pace
+from vivace.completion.pace import PATIENCE, Pace
 from vivace.completion.room import Room
 from vivace.completion.session import Ask, Nothing, Session, Show, Wait
 from vivace.desk.counts import Counts
@@ -28,8 +28,6 @@ __all__ = ["Completing", "Filling", "Suggestion"]
 _MOST_TOKENS = 160
 _SEAM = 200
 """Characters on both sides of the cursor that a secret may have."""
-_PATIENCE = 0.5
-"""Seconds after a key; then the lines that are there are shown without those still to come."""
 _BETWEEN_FAILURES = 1.0
 """Seconds; where the server does not say how long it wants to be left alone."""
 _BETWEEN_REFUSALS = 30.0
@@ -236,7 +234,7 @@ class Completing:
         glimpse = self._glimpse
         if glimpse is None or glimpse.done() or ask.number == self._ahead_number:
             return  # nobody waits for it
-        late = self.clock() - self._key >= _PATIENCE
+        late = self.clock() - self._key >= PATIENCE
         if late and self._session.glimpse(ask.number, *self._here):
             glimpse.set_result(None)
 

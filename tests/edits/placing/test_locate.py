@@ -242,7 +242,9 @@ def test_the_parts_of_one_function_are_one_place() -> None:
     ("instruction", "names"),
     [
         ("type hints for shrinkuser and expandpath pls", ["shrinkuser", "expandpath"]),
-        ("shrinkuser claims too much in its comment", ["shrinkuser"]),
+        ("the comment of shrinkuser claims too much", ["shrinkuser"]),
+        ("shrinkuser and expandpath claim too much", ["shrinkuser", "expandpath"]),
+        ("extend what a member is", None),
         ("the user of a path claims too much", None),
     ],
 )
@@ -251,6 +253,7 @@ def test_definitions_that_are_called_by_plain_names_are_meant_if_nothing_is_like
 ) -> None:
     two = "def shrinkuser(path):\n    return path\n\n\ndef expandpath(path):\n    return path\n\n\n"
     other = "".join(f"def path_{n}(thing):\n    return thing\n\n\n" for n in range(60))
+    other += "def extend(thing):\n    return thing\n\n\ndef for_member(thing):\n    return thing\n"
     found = choose(Source.of("a.py", two + other), instruction)
     assert found.sure == (names is not None)
     assert names is None or [each.name for each in found.regions] == names

@@ -118,7 +118,7 @@ def _beyond_doubt(
         yield likeliest(same)
     yield _pinned(source, instruction, ranked)
     yield _all_of_little(source, ranked)
-    yield _called_by_name(instruction, ranked)
+    yield _called_by_name(source, instruction, ranked)
 
 
 def _all_of_little(source: Source, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
@@ -173,12 +173,19 @@ def _pinned(source: Source, instruction: str, ranked: Sequence[Candidate]) -> tu
     return tuple(places) if fits else ()
 
 
-def _called_by_name(instruction: str, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
+def _called_by_name(
+    source: Source, instruction: str, ranked: Sequence[Candidate]
+) -> tuple[Region, ...]:
     """The definitions whose names are words of the instruction, if the likeliest is one of them: by
-    itself a plain word such as ``quote`` may be anything."""
+    itself a plain word such as ``quote`` may be anything. The first one is often what to do: what
+    is likeliest must be so without it."""
     said = {word for word in telling(instruction) if len(word) > 2}
     called = [each for each in ranked if each.region.name.rpartition(".")[2] in said]
-    return likeliest(called) if ranked[0] in called else ()
+    if ranked[0] not in called:
+        return ()
+    rest = instruction.strip().partition(" ")[2]
+    best = _ranked(source, rest, "", ())[0].region
+    return likeliest(called) if any(each.region == best for each in called) else ()
 
 
 def _surely(region: Region) -> Choice:
