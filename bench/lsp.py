@@ -384,7 +384,7 @@ def load(report: Report, options: Any) -> None:
 def main() -> None:
     report, options = Report.from_arguments(
         "lsp",
-        "the language server before a gateway, with a scripted engine (a replayed answer)",
+        "the language server before a gateway",
         "pygls",
         "lsprotocol",
         parts=("", f"which of {PARTS['scripted']}; llamacpp has {PARTS['llamacpp']}"),
@@ -398,6 +398,8 @@ def main() -> None:
         prompt=(2000, "tokens of a prompt that llama.cpp reads when it is not wanted any more"),
         prompts=(5, "how many of them"),
     )
+    replayed = " (a replayed answer, no model)" if options.engine == "scripted" else ""
+    report.say("engine", f"{options.engine}{replayed}")
     chosen = (options.parts or PARTS[options.engine]).split(",")
     for part in (start, memory, request, idle, cancel, load):
         if part.__name__ in chosen:
