@@ -10,6 +10,7 @@ const [folder, url] = process.argv.slice(2);
 const { chromium } = createRequire(`${folder}/package.json`)("playwright-core");
 
 const PATIENCE = 20_000;
+const TO_START = 120_000; // how soon VS Code itself is there says nothing of us
 const INPUT = ".quick-input-widget";
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -58,8 +59,8 @@ await page.addInitScript(() => {
 
 const verbs = {
   async load() {
-    await page.goto(url);
-    await page.waitForSelector(".monaco-workbench");
+    await page.goto(url, { timeout: TO_START });
+    await page.waitForSelector(".monaco-workbench", { timeout: TO_START });
   },
   async trust() {
     await page.getByRole("button", { name: "Yes, I trust the authors" }).click();
