@@ -78,8 +78,9 @@ def test_an_edit_is_shown_as_it_comes_and_made_once(
         assert await editor.edit(buffer, INSTRUCTION, place, cursor=cursor) == DONE
         assert buffer.text == LOADED
         assert editor.applied == [INSTRUCTION]
-        *during, last = editor.shown
+        *during, applying, last = editor.shown
         assert (last["done"], last["hunks"]) == (True, [])
+        assert applying["hunks"] == []  # nothing is drawn beside the lines that have come
         [hunk] = during[-1]["hunks"]
         assert "with open(path) as file" in hunk["newText"]
         assert not any(each["done"] for each in during)

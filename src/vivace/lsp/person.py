@@ -139,9 +139,8 @@ class AtEditor(Unattended):
 
     async def accepts(self, edits: Sequence[Accepted]) -> Sequence[Accepted]:
         doubts = dict.fromkeys(each.person for edit in edits for each in edit.doubts)
-        if not doubts:
-            return edits
-        if await self._editor.ask(" ".join(doubts), [_APPLY, _LEAVE]) == _APPLY:
-            return edits
-        self.declined = True
-        return [Accepted(edit.target, ()) for edit in edits]
+        if doubts and await self._editor.ask(" ".join(doubts), [_APPLY, _LEAVE]) != _APPLY:
+            self.declined = True
+            return [Accepted(edit.target, ()) for edit in edits]
+        self._show((), "applying")  # drawn beside the lines themselves, they would be there twice
+        return edits
