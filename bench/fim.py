@@ -41,7 +41,9 @@ def bare_server(pid: int) -> httpx2.Client:
     for child in psutil.Process(pid).children(recursive=True):
         line = child.cmdline()
         if "--host" in line:
-            by_socket = httpx2.HTTPTransport(uds=line[line.index("--host") + 1])
+            # It closes what was idle for a while, maybe just when it is asked again.
+            anew = httpx2.Limits(max_keepalive_connections=0)
+            by_socket = httpx2.HTTPTransport(uds=line[line.index("--host") + 1], limits=anew)
             return httpx2.Client(transport=by_socket, base_url="http://localhost", timeout=120)
     raise RuntimeError("the gateway started no llama.cpp")
 

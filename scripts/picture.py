@@ -321,7 +321,6 @@ def editor() -> None:
             code.do("screenshot", str(PICTURES / "editor-instruction.png"))
             code.press("Enter")
             code.do("waitForHunk", "default")
-            code.do("screenshot", str(PICTURES / "editor-edit.png"))
             code.do("waitForNoHunks")
             code.do("screenshot", str(PICTURES / "editor-edited.png"))
 
