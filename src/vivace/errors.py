@@ -4,6 +4,7 @@
     ├── ConfigError              vivace.toml or the environment is wrong; the message says where
     ├── DownloadError            a file could not be brought; the message says what to do
     ├── EditError                an edit does not fit the text; the message says where and why
+    ├── RuleError                a file of rules cannot be read; the message says where and why
     ├── RequestError             the client asked for something it cannot have
     │   ├── InvalidRequest       400  malformed, or contradicts the conversation
     │   ├── Unauthorized         401  no key, or one that is not known
@@ -41,6 +42,7 @@ __all__ = [
     "InvalidRequest",
     "NotFound",
     "RequestError",
+    "RuleError",
     "ServerFault",
     "StoreError",
     "TooLarge",
@@ -65,6 +67,10 @@ class DownloadError(VivaceError):
 
 class EditError(VivaceError):
     """An edit cannot be read, or does not fit the text it is for; nothing was changed."""
+
+
+class RuleError(VivaceError):
+    """A file of rules for findings cannot be used; the message names the file and the line."""
 
 
 class RequestError(VivaceError):

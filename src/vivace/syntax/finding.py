@@ -12,9 +12,12 @@ from msgspec import Struct
 
 from vivace.syntax.hunk import Hunk
 
-__all__ = ["Finding", "Severity"]
+__all__ = ["REMARK", "Finding", "Severity"]
 
 Severity = Literal["error", "warning", "note"]
+
+REMARK = "remark"
+"""The code of what a model says of a change; no rule has it."""
 
 
 class Finding(Struct, frozen=True):
@@ -27,6 +30,9 @@ class Finding(Struct, frozen=True):
     severity: Severity = "error"
     lines: tuple[int, int] | None = None
     """Where, if anywhere: the first line, from 0, and the line after the last."""
+    columns: tuple[int, int] | None = None
+    """Where in these lines: the first character in the first, and the one after the last in the
+    last; ``None``: all of them."""
     fix: tuple[Hunk, ...] = ()
     """What would mend it."""
     evidence: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from msgspec import Struct
 from vivace.errors import EditError
 from vivace.syntax.lines import lines_of
 
-__all__ = ["Hunk", "apply", "replacing", "shifted", "unified"]
+__all__ = ["Hunk", "applied", "apply", "replacing", "shifted", "unified"]
 
 
 class Hunk(Struct, frozen=True):
@@ -47,7 +47,11 @@ def replacing(lines: Sequence[str], start: int, end: int, new: Sequence[str]) ->
 
 def apply(text: str, hunks: Sequence[Hunk]) -> str:
     """The text after the edit; refuses when the text is not the one the hunks were made for."""
-    lines = lines_of(text)
+    return "".join(applied(lines_of(text), hunks))
+
+
+def applied(lines: Sequence[str], hunks: Sequence[Hunk]) -> list[str]:
+    """The same for a text in lines."""
     parts: list[str] = []
     done = 0
     for hunk in hunks:
@@ -65,7 +69,7 @@ def apply(text: str, hunks: Sequence[Hunk]) -> str:
         parts += hunk.new
         done = hunk.end
     parts += lines[done:]
-    return "".join(parts)
+    return parts
 
 
 def shifted(hunks: Sequence[Hunk], by: int) -> list[Hunk]:

@@ -27,6 +27,8 @@ __all__ = [
     "SCRIPTS",
     "Language",
     "errors_in",
+    "field_id",
+    "kind_id",
     "language_of",
     "nests_too_deep",
     "nodes_of",
@@ -188,6 +190,16 @@ def _grammar(language: Language) -> tree_sitter.Language:
 @cache
 def _parser(language: Language) -> Parser:
     return Parser(_grammar(language))
+
+
+def kind_id(language: Language, kind: str) -> int | None:
+    """The number of a kind of named nodes, if the grammar has it."""
+    return _grammar(language).id_for_node_kind(kind, True)
+
+
+def field_id(language: Language, field: str) -> int | None:
+    """The number of a field of nodes, if the grammar has it."""
+    return _grammar(language).field_id_for_name(field)
 
 
 def parse(text: str, language: Language, edited: Tree | None = None) -> Tree:

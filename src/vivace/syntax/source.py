@@ -1,7 +1,8 @@
 """The text of a file and what follows from it, each worked out once, when it is first asked for.
 
 A source never changes. ``edited`` gives the next one, whose tree is the old one parsed anew only
-where it was touched: a key typed into a file of thousands of lines costs about what was typed.
+where it was touched, when it is asked for: a key typed into a file of thousands of lines costs
+about what was typed, and nothing if nobody wants to see its tree.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 from tree_sitter import Node, Point, Tree
 
 from vivace.syntax.definitions import Definition, definitions_among
-from vivace.syntax.hunk import Hunk, apply
+from vivace.syntax.hunk import Hunk, applied
 from vivace.syntax.languages import (
     Language,
     errors_in,
@@ -31,6 +32,8 @@ class Source:
     def __init__(self, text: str, language: Language | None) -> None:
         self.text = text
         self.language = language
+        self._touched: Tree | None = None
+        """The last tree that was read, told of all that was touched since."""
 
     @classmethod
     def of(cls, path: str, text: str) -> Source:
@@ -44,7 +47,18 @@ class Source:
 
     @cached_property
     def tree(self) -> Tree:
+        if self._touched is not None:
+            tree = parse(self.text, self._known, self._touched)
+            # How a wrong text is mended depends on what was there before; what is found in it must
+            # not. So a wrong text is read anew.
+            if not tree.root_node.has_error:
+                return tree
         return parse(self.text, self._known)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its tree is there, so that asking for it costs nothing."""
+        return "tree" in self.__dict__
 
     @cached_property
     def definitions(self) -> list[Definition]:
@@ -87,17 +101,15 @@ class Source:
 
     def edited(self, hunks: Sequence[Hunk]) -> Source:
         """The source after these hunks; refuses them where they were made for another text."""
-        after = Source(apply(self.text, hunks), self.language)
-        read = self.__dict__.get("tree")
-        if isinstance(read, Tree):
-            tree = read.copy()
+        lines = applied(self.lines, hunks)
+        after = Source("".join(lines), self.language)
+        if all(_are_lines(hunk.new, hunk.end == len(self.lines)) for hunk in hunks):
+            after.lines = lines
+        last = self.tree if self.is_read else self._touched
+        if last is not None:
+            after._touched = last.copy()
             for hunk in reversed(hunks):  # so that what stands before it is where it was
-                _touch(tree, self.lines, hunk)
-            tree = parse(after.text, self._known, tree)
-            # How a wrong text is mended depends on what was there before; what is found in it must
-            # not. So a wrong text is read anew.
-            if not tree.root_node.has_error:
-                after.tree = tree
+                _touch(after._touched, self.lines, hunk)
         return after
 
     def is_in(self, *languages: str) -> bool:
@@ -107,6 +119,12 @@ class Source:
     def _known(self) -> Language:
         assert self.language is not None, "a text in no language we know has no tree"
         return self.language
+
+
+def _are_lines(texts: Sequence[str], last: bool) -> bool:
+    """Whether each is a line as the file has it; only its last may not be ended."""
+    ended = texts[:-1] if last and texts and texts[-1] and "\n" not in texts[-1] else texts
+    return all(text.find("\n") == len(text) - 1 for text in ended)
 
 
 def _touch(tree: Tree, lines: Sequence[str], hunk: Hunk) -> None:
