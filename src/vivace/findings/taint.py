@@ -1,0 +1,483 @@
+"""Taint: whether what others can choose reaches a place where it does harm, within one function.
+
+The function is read once, in the order of its text. A name is tainted from where it is given a
+tainted value to where it is given another; a branch that may not be run takes nothing away. What
+is checked in a condition, or by a call that stands for itself, is trusted from there on, and so is
+what it was made of. That is less than a compiler knows, and enough to tell a query with a
+placeholder from one with a value in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tree_sitter import Node
+
+from vivace.findings.flows import FLOWS, Flow
+from vivace.findings.matching import Whole
+from vivace.findings.pattern import Steps
+from vivace.syntax.languages import Language, kind_id, walk
+
+__all__ = ["Taint"]
+
+_FILES = ("module", "program", "translation_unit", "source_file")
+"""What is outside all functions is a scope of its own."""
+_DEEPEST = 120
+"""Expressions within expressions."""
+_SINK = "SINK"
+"""What a sink calls the part of it that must be tainted; without it, any part counts."""
+
+
+class Taint:
+    def __init__(
+        self,
+        sources: Sequence[Whole],
+        sinks: Sequence[Whole],
+        sanitizers: Sequence[Whole],
+        language: Language,
+    ) -> None:
+        self.sources, self.sinks, self.sanitizers = sources, sinks, sanitizers
+        self.flow = FLOWS[language.name]
+        self.words = _words(sinks) + _words(sources)
+        self.file_words = _words(sinks, of_file=True) + _words(sources, of_file=True)
+        self.functions = _kinds(self.flow.functions, language)
+        self.files = _kinds(_FILES, language)
+        self.kinds = self.functions | self.files
+        self.looks_out = any(each.looks_out for each in (*sources, *sinks, *sanitizers))
+        self._anywhere = tuple(each for each in sinks if each.kinds is None)
+        kinds = {kind for each in sinks for kind in each.kinds or ()}
+        self._by_kind = {
+            kind: tuple(each for each in sinks if each.kinds is None or kind in each.kinds)
+            for kind in kinds
+        }
+
+    def sinks_at(self, node: Node) -> Sequence[Whole]:
+        """Those that a node of its kind can be."""
+        return self._by_kind.get(node.kind_id, self._anywhere)
+
+    def may_match(self, scope: Node, steps: Steps) -> bool:
+        """Whether there is a sink in it, as far as that can be told without looking around it."""
+        return any(
+            sink.may_match(node, steps)
+            for node in _of_scope(scope, self.flow)
+            for sink in self.sinks_at(node)
+        )
+
+    def reached(self, scope: Node, steps: Steps) -> Iterator[Node]:
+        """The sinks that tainted values reach."""
+        if self.may_match(scope, steps):
+            yield from _Run(self, scope, steps).reached()
+
+
+def _kinds(names: Iterable[str], language: Language) -> frozenset[int]:
+    return frozenset(kind for name in names if (kind := kind_id(language, name)) is not None)
+
+
+def _words(conditions: Sequence[Whole], *, of_file: bool = False) -> tuple[frozenset[bytes], ...]:
+    """Of these a function, or a file, that any of them matches in must have one."""
+    sets = [each.file_words if of_file else each.words for each in conditions]
+    if not all(sets):
+        return ()
+    return (frozenset().union(*(min(words, key=len) for words in sets)),)
+
+
+def _of_scope(scope: Node, flow: Flow) -> Iterator[Node]:
+    """What belongs to it; functions in a function do, those in a file are scopes of their own."""
+    if scope.type not in _FILES:
+        yield from walk(scope)
+        return
+    waiting = list(reversed(scope.children))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if node.type not in flow.functions:
+            waiting.extend(reversed(node.children))
+
+
+class _Run:
+    """One function, read once."""
+
+    def __init__(self, taint: Taint, scope: Node, steps: Steps) -> None:
+        self._taint = taint
+        self._flow = taint.flow
+        self._scope = scope
+        self._steps = steps
+        self._whole_file = scope.type in _FILES
+        self._tainted: dict[str, tuple[int, ...]] = {}
+        """Names, and the branches they got their value in, outer before inner."""
+        self._made_of: dict[str, frozenset[str]] = {}
+        self._trusted: set[str] = set()
+        """What was checked without being given a name, as it is spelled: ``req.query.sort``."""
+        self._branches: list[int] = []
+        self._sources: dict[int, bool] = {}
+        self._sanitizers: dict[int, bool] = {}
+        self._reached: list[Node] = []
+
+    def reached(self) -> list[Node]:
+        if self._whole_file:
+            for child in self._scope.children:
+                self._read(child, 0)
+        else:
+            self._function(self._scope, 0)
+        return self._reached
+
+    # -- statements and expressions, in the order they are run --
+
+    def _read(self, node: Node, depth: int) -> None:
+        self._steps.take()
+        if depth > _DEEPEST:
+            return
+        flow, kind = self._flow, node.type
+        if kind in flow.functions:
+            if not self._whole_file:
+                self._function(node, depth)
+            return
+        if kind in flow.blocks:
+            self._block(node, depth)
+            return
+        if kind in flow.loops:
+            self._loop(node, depth)
+        elif kind in flow.calls:
+            self._call(node, depth)
+        elif kind in flow.conditions:
+            self._condition(node, depth)
+        else:
+            self._parts_of(node, depth)
+            self._binding(node)
+            if kind in flow.statements:
+                self._trust_call(node)
+        self._sink(node)
+
+    def _parts_of(self, node: Node, depth: int) -> None:
+        parts = node.children
+        if node.type in self._flow.comprehensions:  # its clauses run first
+            parts = sorted(parts, key=lambda each: each.type not in self._flow.clauses)
+        for child in parts:
+            self._read(child, depth + 1)
+
+    def _function(self, node: Node, depth: int, given: bool = False) -> None:
+        """``given``: its first parameter is handed a tainted value."""
+        parameters = _parameters(node)
+        if parameters is not None:
+            first = next(iter(parameters.named_children), parameters)
+            for name in list(self._names_in(parameters)):
+                self._tainted.pop(name, None)
+            for each in walk(parameters):
+                if self._is_source(each):
+                    for name in self._names_in(each):
+                        self._taint_name(name, None)
+            for name in self._names_in(first) if given else ():
+                self._taint_name(name, None)
+        for child in node.children:
+            if child != parameters:
+                self._read(child, depth + 1)
+
+    def _block(self, node: Node, depth: int) -> None:
+        branch = node.parent is not None and node.parent.type in self._flow.branches
+        if branch:
+            self._branches.append(node.id)
+        for child in node.children:
+            self._read(child, depth + 1)
+        if branch:
+            self._branches.pop()
+
+    def _loop(self, node: Node, depth: int) -> None:
+        target, value = (node.child_by_field_name(each) for each in self._flow.bindings[node.type])
+        if value is not None:
+            self._read(value, depth + 1)
+            if target is not None:
+                self._bind(target, self._is_tainted(value, depth), value, anew=True)
+        for child in node.children:
+            if child not in (target, value):
+                self._read(child, depth + 1)
+
+    def _call(self, node: Node, depth: int) -> None:
+        function, arguments, called_on = self._parts(node)
+        for each in (function, called_on):
+            if each is not None:
+                self._read(each, depth + 1)
+        on = self._receiver(function, called_on)
+        given = on is not None and self._is_tainted(on, depth)
+        handed = self._handed_over(arguments)
+        for each in handed:
+            if each.type in self._flow.functions and not self._whole_file:
+                self._function(each, depth + 1, given)  # as in names.map(name => …)
+            else:
+                self._read(each, depth + 1)
+        name = self._called(function)
+        target = on if name in self._flow.growing else None
+        if name in self._flow.filling:
+            target = next((each for each in handed if each.is_named), None)
+            handed = handed[2:]
+        place = None if target is None else self._place(target)
+        if place and any(self._is_tainted(each, depth) for each in handed):
+            self._taint_name(place, arguments)
+
+    def _condition(self, node: Node, depth: int) -> None:
+        field = self._flow.conditions[node.type]
+        children = node.children
+        condition = node.child_by_field_name(field) if field else _child(node, 1)
+        if condition is not None:
+            self._read(condition, depth + 1)
+            self._trust(condition)
+        for child in children:
+            if child != condition:
+                self._read(child, depth + 1)
+
+    def _binding(self, node: Node) -> None:
+        flow = self._flow
+        if node.type in flow.aliases:
+            value, target = node.children[0], node.children[-1]
+        elif node.type in flow.bindings:
+            fields = flow.bindings[node.type]
+            found = [node.child_by_field_name(each) for each in fields]
+            if found[0] is None or found[1] is None:
+                return
+            target, value = found[0], found[1]
+        else:
+            return
+        tainted = self._is_tainted(value, 0)
+        if tainted or not _adds(node):
+            self._bind(target, tainted, value)
+
+    def _sink(self, node: Node) -> None:
+        for sink in self._taint.sinks_at(node):
+            bound = sink.match(node, {}, self._steps)
+            if bound is not None:
+                part = bound.get(_SINK, node)
+                if isinstance(part, Node) and self._is_tainted(part, 0):
+                    self._reached.append(node)
+                    return
+
+    # -- names --
+
+    def _bind(self, target: Node, tainted: bool, value: Node, anew: bool = False) -> None:
+        flow, kind = self._flow, target.type
+        if kind in flow.patterns:
+            for child in target.children:
+                if child.is_named and child.type not in flow.keys:
+                    self._bind(child, tainted, value, anew)
+        elif kind in flow.items:
+            place = self._place(target.child_by_field_name(flow.items[kind]) or target)
+            if tainted and place:
+                self._taint_name(place, value)
+        elif place := self._place(target):
+            if tainted:
+                self._taint_name(place, value)
+            else:
+                self._clean_name(place, value, anew)
+
+    def _taint_name(self, name: str, value: Node | None) -> None:
+        self._tainted[name] = tuple(self._branches)
+        self._remember(name, value)
+
+    def _clean_name(self, name: str, value: Node, anew: bool) -> None:
+        self._remember(name, value)
+        there = self._tainted.get(name)
+        if there is None:
+            return
+        here = tuple(self._branches)
+        if anew or there[: len(here)] == here or name in self._made_of[name]:
+            del self._tainted[name]
+
+    def _remember(self, name: str, value: Node | None) -> None:
+        if value is not None:
+            self._made_of[name] = frozenset(self._names_in(value))
+
+    def _names_in(self, node: Node) -> Iterator[str]:
+        for each in walk(node):
+            if each.type in self._flow.names or each.type in self._flow.members:
+                yield _text(each)
+
+    def _places_in(self, node: Node) -> Iterator[str]:
+        """``a.b`` and ``a[b]``, the whole of each."""
+        waiting = [node]
+        while waiting:
+            each = waiting.pop()
+            if each.type in self._flow.members or each.type in self._flow.items:
+                yield _text(each)
+            else:
+                waiting += each.children
+
+    def _trust_call(self, statement: Node) -> None:
+        """``check(name)`` as a statement of its own, which raises an error if it is wrong."""
+        call = _child(statement, 0)
+        if call is not None and call.type in ("await", "await_expression"):
+            call = _child(call, 1)
+        if call is not None and call.type in self._flow.calls and self._is_sanitizer(call):
+            self._trust_names(call)
+
+    def _trust(self, condition: Node) -> None:
+        for each in walk(condition):
+            if self._is_sanitizer(each):
+                self._trust_names(each)
+
+    def _trust_names(self, node: Node) -> None:
+        """What it speaks of is checked from here on, and what that was made of."""
+        self._trusted |= set(self._places_in(node))
+        names = set(self._names_in(node))
+        waiting = list(names)
+        while waiting:
+            new = self._made_of.get(waiting.pop(), frozenset()) - names
+            names |= new
+            waiting += new
+        for name in names:
+            self._tainted.pop(name, None)
+
+    # -- values --
+
+    def _is_tainted(self, node: Node, depth: int) -> bool:
+        self._steps.take()
+        if depth > _DEEPEST or self._is_sanitizer(node):
+            return False
+        flow, kind = self._flow, node.type
+        if kind in flow.members or kind in flow.items:
+            return self._is_tainted_place(node, depth)
+        if self._is_source(node):
+            return True
+        if kind in flow.names:
+            return _text(node) in self._tainted
+        if kind in flow.calls:
+            return self._is_tainted_call(node, depth)
+        if kind in flow.harmless:
+            return False
+        return any(self._is_tainted(each, depth + 1) for each in self._handed_on(node))
+
+    def _is_tainted_place(self, node: Node, depth: int) -> bool:
+        """``a.b`` and ``a[b]``."""
+        text = _text(node)
+        if text in self._trusted:
+            return False
+        if text in self._tainted or self._is_source(node):
+            return True
+        if fields := self._flow.members.get(node.type):
+            of, name = (node.child_by_field_name(each) for each in fields)
+            if name is not None and _text(name) in self._flow.counts:
+                return False
+        else:
+            field = self._flow.items[node.type]
+            of = node.child_by_field_name(field) if field else _child(node, 0)
+        return of is not None and self._is_tainted(of, depth + 1)
+
+    def _is_tainted_call(self, node: Node, depth: int) -> bool:
+        function, arguments, called_on = self._parts(node)
+        on = self._receiver(function, called_on)
+        if on is not None and self._is_tainted(on, depth + 1):
+            made = self._made_by(function, arguments)
+            return made is None or any(self._is_tainted(each, depth + 1) for each in made)
+        if function is not None and self._is_source(function):
+            return True
+        if arguments is None or self._called(function) not in self._flow.passing:
+            return False
+        return any(self._is_tainted(each, depth + 1) for each in self._handed_over(arguments))
+
+    def _made_by(self, function: Node | None, arguments: Node | None) -> list[Node] | None:
+        """What a function returns that is called with each of several values; ``None`` where the
+        values themselves are the result."""
+        if arguments is None or self._called(function) not in self._flow.mapping:
+            return None
+        for each in arguments.children:
+            body = each.child_by_field_name("body")
+            if each.type in self._flow.functions and body is not None:
+                if body.type not in self._flow.blocks:
+                    return [body]
+                return [part for part in walk(body) if part.type == "return_statement"]
+        return None
+
+    def _handed_on(self, node: Node) -> list[Node]:
+        """The parts of an expression that its value is made of."""
+        flow, kind = self._flow, node.type
+        if kind in flow.values:
+            value = node.child_by_field_name("value")
+            return [] if value is None else [value]
+        children = node.children
+        if kind in flow.choices:
+            condition = node.child_by_field_name("condition")
+            if condition is None and len(children) == 5:
+                condition = children[2]
+            return [each for each in children if each != condition]
+        if kind in flow.comprehensions:
+            return [each for each in children if each.type not in flow.clauses]
+        if kind.startswith(("binary", "unary")) and any(
+            each.type in flow.operators for each in children if not each.is_named
+        ):
+            return []
+        return children
+
+    def _is_source(self, node: Node) -> bool:
+        return self._known(node, self._sources, self._taint.sources)
+
+    def _is_sanitizer(self, node: Node) -> bool:
+        return self._known(node, self._sanitizers, self._taint.sanitizers)
+
+    def _known(self, node: Node, known: dict[int, bool], conditions: Sequence[Whole]) -> bool:
+        found = known.get(node.id)
+        if found is None:
+            found = known[node.id] = any(
+                (each.kinds is None or node.kind_id in each.kinds)
+                and each.match(node, {}, self._steps) is not None
+                for each in conditions
+            )
+        return found
+
+    # -- the parts of a call --
+
+    def _parts(self, node: Node) -> tuple[Node | None, Node | None, Node | None]:
+        function, arguments, called_on = self._flow.calls[node.type]
+        return (
+            node.child_by_field_name(function),
+            node.child_by_field_name(arguments),
+            node.child_by_field_name(called_on) if called_on else None,
+        )
+
+    def _handed_over(self, arguments: Node | None) -> list[Node]:
+        if arguments is None:
+            return []
+        if arguments.type in self._flow.comprehensions:  # "".join(each for each in names)
+            return [arguments]
+        return arguments.children
+
+    def _receiver(self, function: Node | None, called_on: Node | None) -> Node | None:
+        if function is not None and function.type in self._flow.members:
+            return function.child_by_field_name(self._flow.members[function.type][0])
+        return called_on
+
+    def _called(self, function: Node | None) -> str:
+        """The last part of the name of what is called."""
+        if function is None:
+            return ""
+        if function.type in self._flow.members:
+            function = function.child_by_field_name(self._flow.members[function.type][1])
+        return "" if function is None else _text(function).rpartition("::")[2].partition("<")[0]
+
+    def _place(self, node: Node) -> str | None:
+        """What a name or ``a.b`` is remembered by."""
+        if node.type in self._flow.names or node.type in self._flow.members:
+            return _text(node)
+        return None
+
+
+def _child(node: Node, number: int) -> Node | None:
+    """Half-typed code may not have it."""
+    return node.child(number) if number < node.child_count else None
+
+
+def _parameters(function: Node) -> Node | None:
+    """All of them, or the only one that an arrow function has; in C they are a level below."""
+    at: Node | None = function
+    while at is not None:
+        for field in ("parameters", "parameter"):
+            if (found := at.child_by_field_name(field)) is not None:
+                return found
+        at = at.child_by_field_name("declarator")
+    return None
+
+
+def _adds(node: Node) -> bool:
+    """``+=`` and its like leave what was there."""
+    operator = node.child_by_field_name("operator")
+    return operator is not None and operator.type not in ("=", ":=")
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode("utf-8", "replace")
