@@ -66,4 +66,5 @@ def give_back(db: sqlite3.Connection) -> int:
 
 
 def _number(db: sqlite3.Connection, pragma: str) -> int:
+    # vivace: ignore[python-sql-injection] the names are ours, and it takes no parameter
     return int(db.execute(f"PRAGMA {pragma}").fetchone()[0])

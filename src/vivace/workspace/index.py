@@ -31,10 +31,10 @@ from vivace.syntax.languages import language_of
 from vivace.syntax.source import Source
 from vivace.workspace.document import read_in
 from vivace.workspace.errors import WorkspaceError
-from vivace.workspace.git import run_git
-from vivace.workspace.ignore import ignored, own_folders, secret_name
+from vivace.workspace.ignore import secret_name
+from vivace.workspace.listing import names_below
 from vivace.workspace.manifests import is_manifest, manifest_of
-from vivace.workspace.paths import SafePath, Workspace, open_folder, top_level
+from vivace.workspace.paths import SafePath, Workspace, open_folder
 
 __all__ = ["Index"]
 
@@ -114,26 +114,9 @@ class Index:
 
     def _listed(self) -> list[str]:
         try:
-            paths = self._from_git() if top_level(self._root) else self._from_folders()
+            return names_below(self._root, most=_MOST_FILES)[:_MOST_FILES]
         except (WorkspaceError, OSError):
             return []  # what git ignores cannot be told, so nothing is read
-        return sorted(paths)[:_MOST_FILES]
-
-    def _from_git(self) -> list[str]:
-        options = ("--cached", "--others", "--exclude-standard", "--deduplicate")
-        said = run_git(self._root, "ls-files", "-z", *options)
-        return [os.fsdecode(name) for name in said.split(b"\0") if name]
-
-    def _from_folders(self) -> list[str]:
-        found: list[SafePath] = []
-        for folder, inner, names in os.walk(self._root):
-            inner[:] = own_folders(inner)
-            parts = Path(folder).relative_to(self._root).parts
-            found += [SafePath(self._root, (*parts, name)) for name in names]
-            if len(found) > _MOST_FILES:
-                break
-        out = ignored(found) if found else set()
-        return [str(path) for path in found if path not in out]
 
     def _matters(self, other: str, path: str) -> bool:
         """Whether a file of this language can know the other one, which may be read."""
