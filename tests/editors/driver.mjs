@@ -40,6 +40,19 @@ await page.addInitScript(() => {
       const after = [...document.querySelectorAll(".view-line span[class*='ced-']")];
       return after.map((element) => getComputedStyle(element, "::after").content).filter((text) => text !== "none");
     },
+    /** How many places are marked, of the lines that are drawn. */
+    marks: () => document.querySelectorAll(".view-overlays [class*='squiggly-']").length,
+    /** Notes when the last key was pressed and when the first mark was painted after it. */
+    watchMarks: () => {
+      let pressed = 0;
+      addEventListener("keydown", () => (pressed = performance.now()), true);
+      globalThis.vivace.markedAfter = null;
+      const look = () => {
+        if (globalThis.vivace.marks()) globalThis.vivace.markedAfter = performance.now() - pressed;
+        else requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    },
     /** Looks at every frame that is painted until `seen` is asked for. */
     watch: () => {
       const frames = [];
@@ -109,6 +122,26 @@ const verbs = {
   },
   async waitForNoHunks() {
     await page.waitForFunction(() => !globalThis.vivace.hunks().length);
+  },
+  async marks() {
+    return page.evaluate(() => globalThis.vivace.marks());
+  },
+  async waitForMarks(count) {
+    await page.waitForFunction((wanted) => globalThis.vivace.marks() === wanted, count);
+  },
+  async watchMarks() {
+    await page.evaluate(() => globalThis.vivace.watchMarks());
+  },
+  /** Milliseconds from the last key to the mark. */
+  async markedAfter() {
+    await page.waitForFunction(() => globalThis.vivace.markedAfter !== null);
+    return page.evaluate(() => globalThis.vivace.markedAfter);
+  },
+  /** The first of what can be done here, which must be this. */
+  async takeFix(title) {
+    await page.keyboard.press("Control+.");
+    await page.locator(".action-widget .monaco-list-row.focused", { hasText: title }).waitFor();
+    await page.keyboard.press("Enter");
   },
   /** The status item, in the words that a screen reader says. */
   async status() {

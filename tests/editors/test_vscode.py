@@ -205,6 +205,38 @@ def test_nothing_is_asked_for_a_file_of_secrets(desk: Desk) -> None:
     assert desk.code.ghost == ""
 
 
+# -- findings -------------------------------------------------------------------------------------
+
+YAML = "import yaml\n\n\ndef read(text):\n"
+
+
+def test_typing_a_vulnerable_line_marks_it_and_the_quick_fix_clears_it(desk: Desk) -> None:
+    code = desk.code
+    code.open("unsafe.py", YAML)
+    code.do("watchMarks")
+
+    code.type("    return yaml.load(text)", per_second=10)
+    assert code.do("marks") == 0
+    code.press("Enter")
+    took = code.do("markedAfter")
+    code.press("ArrowUp", "End", "ArrowLeft", "ArrowLeft")
+    code.do("takeFix", "Fix:")
+    code.do("waitForMarks", 0)
+
+    code.press("Control+End")
+    code.saves("unsafe.py", f"{YAML}    return yaml.safe_load(text)\n")
+    assert took < 1000, "a tenth of that on a machine that does nothing else"
+
+
+def test_half_a_line_is_left_alone_until_nobody_types(desk: Desk) -> None:
+    code = desk.code
+    code.open("half.py", YAML)
+
+    code.type("    return yaml.load(text)", per_second=10)
+    assert code.do("marks") == 0
+    code.do("waitForMarks", 1)
+
+
 # -- edits ----------------------------------------------------------------------------------------
 
 REST = """

@@ -225,7 +225,7 @@ async def running(
     either: Any = Union[lsp.Command, lsp.CodeAction]  # noqa: UP007 - as lsprotocol writes it
 
     def told_apart(found: Any, _: Any) -> Any:  # lsprotocol takes all that have one for a command
-        kind = lsp.Command if isinstance(found["command"], str) else lsp.CodeAction
+        kind = lsp.Command if isinstance(found.get("command"), str) else lsp.CodeAction
         return converter.structure(found, kind)
 
     converter.register_structure_hook(either, told_apart)
@@ -285,14 +285,17 @@ async def vivace(
 
 @asynccontextmanager
 async def scripted(
-    folder: Path, script: Sequence[Line] = (), **how: Any
+    folder: Path, script: Sequence[Line] = (), rules: str = "", url: str = "", **how: Any
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
+    """``rules`` in the form of a rule file; ``url`` is who is asked for edits."""
     command = [sys.executable, scripted_server.__file__]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(sys.path),
         "SCRIPT": json.dumps([asdict(each) for each in script]),
+        "RULES": rules,
         "STATE": str(folder / ".state"),
+        **({"VIVACE_URL": url} if url else {}),
     }
     async with running(command, environment, folder, **how) as found:
         yield found

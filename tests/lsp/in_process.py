@@ -24,6 +24,7 @@ from vivace.client.gap import Gap
 from vivace.client.http import HttpWire
 from vivace.completion.pace import Pace
 from vivace.desk.completing import Completing
+from vivace.findings.rule_set import RuleSet
 from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
 from vivace.lsp.server import Server, _Pygls
@@ -123,7 +124,8 @@ class Engine:
 class InProcess:
     """Messages to the server arrive at once; those from it wait in ``sent``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rules: RuleSet | None = None) -> None:
+        """What is typed is looked at by these rules, or by none."""
         self.loop = Loop()
         self.engine = Engine()
         self.sent: list[dict[str, Any]] = []
@@ -131,7 +133,12 @@ class InProcess:
         self._patches = ExitStack()
         for name, by in self._doubles().items():
             self._patches.enter_context(mock.patch(name, by))
-        self.server = Server(Address("http://127.0.0.1:9/v1"), folder / "state", self._completer)
+        address, own = Address("http://127.0.0.1:9/v1"), rules or RuleSet.of([])
+
+        def load(_: Path | None, without: frozenset[str]) -> RuleSet:
+            return own.without(without)
+
+        self.server = Server(address, folder / "state", self._completer, load)
         self.server.pygls.protocol.set_writer(self, include_headers=False)
         self.loop.set_exception_handler(lambda _, context: self.errors.append(context))
 

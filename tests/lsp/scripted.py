@@ -1,4 +1,5 @@
-"""A language server whose completions are read from a script: ``python -m tests.lsp.scripted``."""
+"""A language server whose completions and rules are read from scripts: ``python -m
+tests.lsp.scripted``."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from vivace.completion.neighbours import Neighbour
 from vivace.desk.completing import Suggestion
+from vivace.findings.rule import read_rules
+from vivace.findings.rule_set import RuleSet
 from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
 from vivace.lsp.logs import log_without_code
@@ -71,9 +74,13 @@ def main() -> None:
     def completer(document: Document) -> Scripted:
         return Scripted(script)
 
+    def rules(*_: object) -> RuleSet:
+        return RuleSet.of(read_rules(os.environ["RULES"], "RULES"))
+
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
-    state = Path(os.environ["STATE"])
-    asyncio.run(serve(Server(Address("http://127.0.0.1:9/v1"), state, completer), stdin, stdout))
+    address = Address(os.environ.get("VIVACE_URL", "http://127.0.0.1:9/v1"))
+    server = Server(address, Path(os.environ["STATE"]), completer, rules)
+    asyncio.run(serve(server, stdin, stdout))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ import {
   PAUSE,
   REDIRECT,
   RENAME,
+  REVIEW,
   STATUS,
   STOP,
 } from "./protocol";
@@ -40,7 +41,7 @@ import type { StatusItem } from "./status";
 const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
 const RESTS_AFTER_MS = 250;
 const KNOWN: Known = { edit: true, status: true, instruction: true, rename: true };
-const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, RENAME, REDIRECT, STOP, PAUSE, CURSOR]);
+const OWN_COMMANDS: ReadonlySet<string> = new Set([EDIT, RENAME, REVIEW, REDIRECT, STOP, PAUSE, CURSOR]);
 
 export class Vivace {
   private client: LanguageClient | undefined;
@@ -154,9 +155,10 @@ export class Vivace {
 
 /** The settings that are the server's; the others are the extension's own. */
 function settings(): object {
-  const { model, deepModel, completion } = workspace.getConfiguration("vivace");
+  const { model, deepModel, completion, findings } = workspace.getConfiguration("vivace");
   const { timing, characters } = completion;
-  return { model, deepModel, completion: { timing, characters } };
+  const { enabled, bugs } = findings;
+  return { model, deepModel, completion: { timing, characters }, findings: { enabled, bugs } };
 }
 
 /** Asked here, since a setting can differ by language and the server cannot see that. */

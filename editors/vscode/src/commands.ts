@@ -20,6 +20,8 @@ import {
   type Redirected,
   RENAME,
   type RenameAsked,
+  REVIEW,
+  type ReviewAsked,
   STOP,
   type Stopped,
 } from "./protocol";
@@ -39,6 +41,7 @@ export function registerCommands(desk: Desk): Disposable[] {
     "vivace.edit": (request) => edit(desk, request?.uri ? request : aroundSelection()),
     "vivace.editFile": () => edit(desk, wholeFile()),
     "vivace.rename": () => rename(desk),
+    "vivace.review": () => review(desk),
     "vivace.redirect": () => redirect(desk),
     "vivace.stop": () => stop(desk),
     "vivace.pause": () => desk.vivace.ask(PAUSE, { paused: desk.status.state !== "paused" } satisfies Paused),
@@ -101,6 +104,12 @@ async function rename(desk: Desk): Promise<void> {
   if (!newName || newName === value) return;
   const asked: RenameAsked = { uri: document.uri.toString(), position: selection.start, newName };
   await desk.vivace.ask(RENAME, asked);
+}
+
+/** Of the file that is looked at, or where there is none, of the first folder. */
+async function review(desk: Desk): Promise<void> {
+  const uri = window.activeTextEditor?.document.uri;
+  await desk.vivace.ask(REVIEW, (uri?.scheme === "file" ? { uri: uri.toString() } : {}) satisfies ReviewAsked);
 }
 
 async function redirect(desk: Desk): Promise<void> {

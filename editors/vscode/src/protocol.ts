@@ -17,6 +17,7 @@ export const EDIT = "vivace.edit";
 export const REDIRECT = "vivace.redirect";
 export const STOP = "vivace.stop";
 export const RENAME = "vivace.rename";
+export const REVIEW = "vivace.review";
 export const PAUSE = "vivace.pause";
 /** The editor itself runs it, when a suggestion is taken. */
 export const ACCEPTED = "vivace.accepted";
@@ -27,12 +28,21 @@ export interface EditAsked {
   uri: string;
   instruction: string;
   range?: Range;
+  /** The rule whose finding there is to be fixed. */
+  finding?: string;
 }
 
 export interface RenameAsked {
   uri: string;
   position: Position;
   newName: string;
+}
+
+/** Of the work tree of a document; none: of the first folder. */
+export interface ReviewAsked {
+  uri?: string;
+  revision?: string;
+  deep?: boolean;
 }
 
 export interface Redirected {

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -45,6 +45,9 @@ from vivace.workspace.index import Index
 from vivace.workspace.instructions import instructions_for
 from vivace.workspace.mentions import words_elsewhere
 from vivace.workspace.paths import Workspace
+
+if TYPE_CHECKING:
+    from vivace.desk.fixing import Fixing
 
 __all__ = ["LENIENCY", "Asker", "Made", "Sampling"]
 
@@ -105,6 +108,8 @@ class Asker:
     guesses: bool = False
     """Whether the likeliest places do where nobody knows which is meant: nothing will be applied
     that nobody has looked at."""
+    fixing: Fixing | None = None
+    """The finding that is to be fixed, if that is what is asked: an edit that leaves it is none."""
     _context: Context = field(default_factory=Context)
     _chain: _Chain = field(default_factory=_Chain)
     _around: Surroundings | None = None
@@ -218,7 +223,7 @@ class Asker:
         response = self.connection.response
         modules = await self._around.modules() if self._around else None
         cut_off = response is not None and response.cut_off
-        outcome = await asyncio.to_thread(reader.finish, modules, cut_off=cut_off)
+        outcome = await asyncio.to_thread(self._finish, reader, modules, cut_off=cut_off)
         self._remember(reader.plan, outcome, response.id if response else "")
         figures = self.connection.figures
         name = (response.model if response else None) or model
@@ -233,6 +238,13 @@ class Asker:
             seconds=seconds,
             tokens=figures.tokens,
         )
+
+    def _finish(self, reader: _Reader, modules: Modules | None, *, cut_off: bool) -> Outcome:
+        outcome = reader.finish(modules, cut_off=cut_off)
+        if self.fixing is None or not outcome.hunks or outcome.invalid:
+            return outcome
+        said = self.fixing.objection(reader.plan.source, outcome.hunks)
+        return msgspec.structs.replace(outcome, problems=(*said, *outcome.problems))
 
     def _without_model(self, target: Target, asked: EditPlan, answer: str) -> Made:
         """An edit that follows from the code alone, such as a rename."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from vivace.client.connection import open_connection
 from vivace.desk.asking import Asker, Made, Sampling
-from vivace.desk.checking import run_check
+from vivace.desk.checking import Checked, run_check
 from vivace.desk.events import AttemptFailed
 from vivace.desk.person import Person, Unattended
 from vivace.desk.targets import Target
@@ -22,9 +23,18 @@ from vivace.workspace.paths import Workspace
 from vivace.workspace.throwaway import throwaway
 from vivace.workspace.write import replace
 
-__all__ = ["Trial", "first_that_passes"]
+__all__ = ["InCopy", "Trial", "checked_in_copy", "first_that_passes"]
 
 _TEMPERATURE = 0.7
+
+
+@dataclass(frozen=True)
+class InCopy:
+    """What a command said of edits in a throwaway copy of the work tree."""
+
+    checked: Checked
+    root: Path
+    """Where the copy was; it is gone, but what was printed may name it."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +96,27 @@ async def _attempt(trial: Trial, number: int) -> list[Made] | AttemptFailed:
                     why = made.outcome.problems[0].person if made else "It was stopped."
                     return AttemptFailed(number + 1, why)
                 edits.append(made)
-        if await _passes(trial, edits):
+        if (await checked_in_copy(trial.workspace, edits, trial.command)).checked.passed:
             return edits
         return AttemptFailed(number + 1, "the check failed.")
     except VivaceError as error:
         return AttemptFailed(number + 1, str(error))
 
 
-async def _passes(trial: Trial, edits: Sequence[Made]) -> bool:
+async def checked_in_copy(
+    workspace: Workspace,
+    edits: Sequence[Made],
+    command: str,
+    here: str = "",
+    show: Callable[[bytes], None] = lambda _: None,
+) -> InCopy:
+    """What the command says of the edits, in a throwaway copy of the work tree; ``here`` is the
+    folder it runs in, from the root down."""
     with ExitStack() as stack:
-        copy = Workspace(stack.enter_context(throwaway(trial.workspace.root)))
+        copy = Workspace(stack.enter_context(throwaway(workspace.root)))
         for made in edits:
             document = made.target.document
             path = copy.resolve(str(document.path), allow=[str(document.path)])
             replace(path, document.encode(made.outcome.text), document.version)
-        own = environment_for(trial.workspace.root, copy.root, os.environ)
-        checked = await run_check(trial.command, copy.root, lambda _: None, own)
-        return checked.passed
+        own = environment_for(workspace.root, copy.root, os.environ)
+        return InCopy(await run_check(command, copy.root / here, show, own), copy.root)

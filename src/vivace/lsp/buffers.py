@@ -26,13 +26,13 @@ from vivace.edits.rebase import Rebased, rebase
 from vivace.errors import EditError
 from vivace.lsp.documents import Document
 from vivace.lsp.session import Session
-from vivace.syntax.hunk import Hunk, apply
-from vivace.syntax.lines import lines_of
+from vivace.lsp.text_edits import text_edits
+from vivace.syntax.hunk import apply
 from vivace.syntax.source import Source
 from vivace.workspace.document import of_text, read
 from vivace.workspace.paths import SafePath
 
-__all__ = ["Buffers", "text_edits"]
+__all__ = ["Buffers"]
 
 _TRIES = 8
 _PATIENCE_S = 0.6
@@ -169,19 +169,6 @@ class Buffers:
         if await self._session.editor.ask(question, [_ALL, _LEAVE]) != _ALL:
             raise EditConflict("Nothing was changed.")
         self._asked = True
-
-
-def text_edits(document: Document, hunks: Sequence[Hunk]) -> list[TextEdit]:
-    """Hunks of a document's own text, as the protocol has them."""
-    starts = [0]
-    for line in lines_of(document.text):
-        starts.append(starts[-1] + len(line))
-    return [
-        TextEdit(
-            range=document.range(starts[hunk.start], starts[hunk.end]), new_text="".join(hunk.new)
-        )
-        for hunk in hunks
-    ]
 
 
 async def _soon(happens: Callable[[], bool]) -> bool:

@@ -1,4 +1,5 @@
-"""``textDocument/codeAction``: fixes of what any server complains of, and edits by instruction.
+"""``textDocument/codeAction``: fixes of what any server complains of, ours among them, and edits by
+instruction.
 
 Editors ask by themselves when the cursor moves, which LSP does not tell in any other way: so this
 is also where one hears that somebody may type elsewhere soon.
@@ -22,6 +23,7 @@ from lsprotocol.types import (
 from vivace.lsp.documents import Document
 from vivace.lsp.extensions import EDIT, RENAME, EditAsked, RenameAsked, as_json
 from vivace.lsp.names import name_at
+from vivace.lsp.quick_fixes import QuickFixes, is_ours
 from vivace.lsp.session import Session
 
 __all__ = ["KINDS", "CodeActions"]
@@ -35,19 +37,28 @@ _MOST = 5
 
 
 class CodeActions:
-    def __init__(self, session: Session, moved: Callable[[Document, int], None]) -> None:
+    def __init__(
+        self, session: Session, fixes: QuickFixes, moved: Callable[[Document, int], None]
+    ) -> None:
         """``moved`` is told where the cursor is, in a document that may be read."""
         self._session = session
+        self._fixes = fixes
         self._moved = moved
 
-    def answer(self, params: CodeActionParams) -> Sequence[CodeAction | Command] | None:
+    async def answer(self, params: CodeActionParams) -> Sequence[CodeAction | Command] | None:
         document = self._session.documents.get(params.text_document.uri)
-        if document is None or not self._session.files.known_to_be_readable(document):
+        if document is None:
             return None
+        readable = self._session.files.known_to_be_readable(document)
         by_itself = params.context.trigger_kind != CodeActionTriggerKind.Invoked
-        if by_itself and params.range.start == params.range.end:
+        if readable and by_itself and params.range.start == params.range.end:
             self._moved(document, document.offset(params.range.start))
-        offered = self._offered(document, params)
+        marks = params.context.diagnostics
+        if not readable and any(map(is_ours, marks)):  # it is so soon after a paste
+            readable = await self._session.files.why_not(document) is None
+        offered = await self._fixes.offered(document, marks, by_model=readable)
+        if readable:
+            offered += self._offered(document, params)
         found = [each for each in offered if _wanted(each, params.context.only)]
         if self._session.editor.client.code_actions:
             return found
@@ -55,7 +66,8 @@ class CodeActions:
 
     def _offered(self, document: Document, params: CodeActionParams) -> Iterator[CodeAction]:
         uri = params.text_document.uri
-        for each in params.context.diagnostics[:_MOST]:
+        theirs = [each for each in params.context.diagnostics if not is_ours(each)]
+        for each in theirs[:_MOST]:
             yield CodeAction(
                 title=f"Fix: {_short(each)}",
                 kind=CodeActionKind.QuickFix,

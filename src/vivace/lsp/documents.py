@@ -19,13 +19,18 @@ from lsprotocol.types import (
     TextDocumentContentChangeWholeDocument,
 )
 
-from vivace.edits.diff import between
 from vivace.lsp.positions import Encoding, column_at, offset_at
+from vivace.lsp.typed import difference, typed
+from vivace.syntax.languages import nests_too_deep
 from vivace.syntax.source import Source
 
 __all__ = ["Change", "Document", "Documents"]
 
 Change = TextDocumentContentChangePartial | TextDocumentContentChangeWholeDocument
+
+_MUCH = 100
+"""Characters that are put in or taken out before it is looked whether the text nests too deep now:
+no key makes it deeper by more than one."""
 
 
 class Document:
@@ -44,6 +49,8 @@ class Document:
         self.encoding: Encoding = encoding
         self._starts = _starts(text)
         self._source = Source.of(path, text)
+        self._touched = 0
+        """Characters that came and went since it was looked how deep the text nests."""
 
     @property
     def name(self) -> str:
@@ -53,15 +60,26 @@ class Document:
     def source(self) -> Source:
         """The text as code; what was read of it before is read again only where it was touched."""
         if self._source.text is not self.text:
-            self._source = self._source.edited(between(self._source.text, self.text))
+            self._source = self._read()
         return self._source
+
+    def _read(self) -> Source:
+        if self._source.language is None:  # it may nest less deep by now
+            return Source.of(self.path, self.text)
+        if self._touched > _MUCH:
+            self._touched = 0
+            if nests_too_deep(self.text):
+                return Source(self.text, None)
+        source = self._source.edited(typed(self._source.text, self.text))
+        source.text = self.text  # the same, by which it is known to be read
+        return source
 
     def change(self, version: int, changes: Sequence[Change]) -> None:
         for each in changes:
             if isinstance(each, TextDocumentContentChangePartial):
                 self._replace(*self.span(each.range), each.text)
             else:
-                self._replace(0, len(self.text), each.text)
+                self._replace(*difference(self.text, each.text))
         self.version = version
         self.changed_at = time.monotonic()
 
@@ -69,6 +87,7 @@ class Document:
         before = self.text
         self.text = before[:start] + new + before[end:]
         self.worked_at = start + len(new)
+        self._touched += end - start + len(new)
         if _line_end(before) == _line_end(self.text) == "\n":
             first, last = bisect_right(self._starts, start), bisect_right(self._starts, end)
             grown = len(new) - (end - start)

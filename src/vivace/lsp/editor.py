@@ -8,8 +8,10 @@ from typing import Literal
 
 from lsprotocol.types import (
     ApplyWorkspaceEditParams,
+    Diagnostic,
     MessageActionItem,
     MessageType,
+    PublishDiagnosticsParams,
     ShowMessageParams,
     ShowMessageRequestParams,
     WorkDoneProgressBegin,
@@ -80,12 +82,21 @@ class Editor:
             self._statuses[status.uri] = status
             self._server.protocol.notify(STATUS, as_json(status))
 
+    def show_diagnostics(
+        self, uri: str, version: int | None, diagnostics: Sequence[Diagnostic]
+    ) -> None:
+        """All of a document's text of this version, in place of those before."""
+        self._server.text_document_publish_diagnostics(
+            PublishDiagnosticsParams(uri=uri, version=version, diagnostics=diagnostics)
+        )
+
     def forget_status(self, uri: str) -> None:
         self._statuses.pop(uri, None)
 
-    async def begin_progress(self, title: str) -> Progress | None:
-        """For clients that do not draw edits themselves; None where there is nothing to show."""
-        if not self.client.progress or self.client.known.edit:
+    async def begin_progress(self, title: str, *, is_edit: bool = True) -> Progress | None:
+        """Of edits, for clients that do not draw them themselves; None where there is nothing to
+        show."""
+        if not self.client.progress or (is_edit and self.client.known.edit):
             return None
         token = f"vivace-{next(self._numbers)}"
         try:

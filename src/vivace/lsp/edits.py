@@ -11,6 +11,7 @@ from lsprotocol.types import Range
 from vivace.client.errors import ClientError
 from vivace.desk.edit import Result
 from vivace.desk.edit import Settings as DeskSettings
+from vivace.desk.fixing import Fixing, finding_at
 from vivace.desk.opening import Models, open_desk
 from vivace.desk.targets import Target
 from vivace.edits.placing.region import Selection
@@ -23,6 +24,7 @@ from vivace.lsp.extensions import EditAsked, EditEnded, EditProgress, Status
 from vivace.lsp.files import File
 from vivace.lsp.pending import Pending
 from vivace.lsp.person import AtEditor
+from vivace.lsp.rules import Rules
 from vivace.lsp.session import Session
 from vivace.syntax.languages import language_of
 from vivace.workspace.document import Document as FileText
@@ -44,11 +46,14 @@ class _Task:
     file: File
     target: Target
     instruction: str
+    fixing: Fixing | None
+    """What it must have fixed, if it is about a finding."""
 
 
 class Edits:
-    def __init__(self, session: Session, address: Address, state: Path) -> None:
+    def __init__(self, session: Session, rules: Rules, address: Address, state: Path) -> None:
         self._session = session
+        self._rules = rules
         self._address = address
         self._state = state
         self._pending: Pending[AtEditor] = Pending()
@@ -104,7 +109,17 @@ class Edits:
                 f"{_LONGEST_INSTRUCTION:,} are taken. Say it in fewer words."
             )
         file, typed = await asyncio.to_thread(self._readable, document, text)
-        return _Task(document, file, Target(typed, _selection(asked.range)), asked.instruction)
+        target = Target(typed, _selection(asked.range))
+        fixing = await self._fixing(asked.finding, document, target) if asked.finding else None
+        return _Task(document, file, target, asked.instruction, fixing)
+
+    async def _fixing(self, code: str, document: Document, target: Target) -> Fixing:
+        """What is found there by this rule."""
+        rules = await self._rules.of(document)
+        found = await asyncio.to_thread(finding_at, target, code, rules)
+        if found is None:
+            raise WorkspaceError(f"What {code} has marked is not there any more: nothing to fix.")
+        return Fixing(found, rules)
 
     def _readable(self, document: Document, text: str) -> tuple[File, FileText]:
         """Refuses what no model may see, before anything is sent."""
@@ -145,6 +160,7 @@ class Edits:
         buffers = Buffers(session, task.document, task.target.path)
         workspace = task.file.workspace
         async with open_desk(workspace, person, settings, models, self._state, buffers) as editing:
+            editing.asker.fixing = task.fixing
             return await editing.run([task.target], task.instruction)
 
 

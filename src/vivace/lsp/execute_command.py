@@ -14,6 +14,7 @@ from msgspec import Struct
 from pygls.exceptions import JsonRpcInvalidParams
 
 from vivace.lsp.address import Address
+from vivace.lsp.diagnostics import Diagnostics
 from vivace.lsp.extensions import (
     Accepted,
     CursorMoved,
@@ -21,17 +22,20 @@ from vivace.lsp.extensions import (
     Paused,
     Redirected,
     RenameAsked,
+    ReviewAsked,
     Status,
     Stopped,
     as_json,
 )
 from vivace.lsp.offers import Offers
+from vivace.lsp.rules import Rules
 from vivace.lsp.session import Session
 from vivace.lsp.suggestions import Suggestions
 
 if TYPE_CHECKING:
     from vivace.lsp.edits import Edits
     from vivace.lsp.renames import Renames
+    from vivace.lsp.reviews import Reviews
 
 __all__ = ["ExecuteCommand"]
 
@@ -44,15 +48,20 @@ class ExecuteCommand:
         session: Session,
         suggestions: Suggestions,
         offers: Offers,
+        diagnostics: Diagnostics,
+        rules: Rules,
         address: Address,
         state: Path,
     ) -> None:
         self._session = session
         self._suggestions = suggestions
         self._offers = offers
+        self._diagnostics = diagnostics
+        self._rules = rules
         self._address = address
         self._state = state
         self._loading: asyncio.Task[Edits] | None = None
+        self._reviews: Reviews | None = None
 
     async def edit(self, given: Sequence[Any]) -> Any:
         asked = _read(given, EditAsked)
@@ -66,6 +75,13 @@ class ExecuteCommand:
         module = await asyncio.to_thread(import_module, "vivace.lsp.renames")
         renames: Renames = module.Renames(self._session)
         return as_json(await renames.rename(asked, self._session.documents.get(asked.uri)))
+
+    async def review(self, given: Sequence[Any]) -> Any:
+        asked = _read(given, ReviewAsked)
+        module = await asyncio.to_thread(import_module, "vivace.lsp.reviews")
+        if self._reviews is None:
+            self._reviews = module.Reviews(self._session, self._diagnostics, self._address)
+        return as_json(await self._reviews.review(asked))
 
     async def redirect(self, given: Sequence[Any]) -> None:
         asked = _read(given, Redirected)
@@ -87,9 +103,12 @@ class ExecuteCommand:
         asked = _read(given, CursorMoved)
         document = self._session.documents.get(asked.uri)
         if document is not None:
+            self._diagnostics.moved(document, document.offset(asked.position))
             await self._suggestions.rests(document, document.offset(asked.position))
 
     def cancel_progress(self, params: WorkDoneProgressCancelParams) -> None:
+        if self._reviews is not None:
+            self._reviews.stop_shown(str(params.token))
         if (edits := self._loaded()) is not None:
             edits.stop_shown(str(params.token))
 
@@ -109,7 +128,7 @@ class ExecuteCommand:
 
     async def _load(self) -> Edits:
         module = await asyncio.to_thread(import_module, "vivace.lsp.edits")
-        found: Edits = module.Edits(self._session, self._address, self._state)
+        found: Edits = module.Edits(self._session, self._rules, self._address, self._state)
         return found
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "PAUSE",
     "REDIRECT",
     "RENAME",
+    "REVIEW",
     "STATUS",
     "STOP",
     "Accepted",
@@ -32,6 +33,8 @@ __all__ = [
     "Paused",
     "Redirected",
     "RenameAsked",
+    "ReviewAsked",
+    "ReviewEnded",
     "ShownHunk",
     "Status",
     "Stopped",
@@ -61,6 +64,7 @@ PAUSE = "vivace.pause"
 ACCEPTED = "vivace.accepted"
 CURSOR = "vivace.cursor"
 RENAME = "vivace.rename"
+REVIEW = "vivace.review"
 
 
 class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -70,6 +74,8 @@ class EditAsked(Struct, frozen=True, kw_only=True, rename="camel"):
     instruction: str = ""
     range: Range | None = None
     """The selection; an empty one means the definition around it, none the file."""
+    finding: str = ""
+    """The rule whose finding there is to be fixed: what does not fix it is not applied."""
 
 
 class RenameAsked(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -84,6 +90,28 @@ class EditEnded(Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer to ``vivace.edit`` and ``vivace.rename``."""
 
     status: Literal["applied", "nothing", "refused", "stopped", "failed"]
+    message: str = ""
+    """What the person was told of it."""
+
+
+class ReviewAsked(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``vivace.review``: a model is asked about what changed in a work tree since a commit. What it
+    remarks is marked, as hints, in the files that are open; answered when all is said."""
+
+    uri: str = ""
+    """A document of the work tree; empty: that of the first folder."""
+    revision: str = "HEAD"
+    deep: bool = False
+    """Whether the larger model is asked."""
+
+
+class ReviewEnded(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer to ``vivace.review``."""
+
+    status: Literal["done", "stopped", "failed"]
+    remarks: int = 0
+    dropped: int = 0
+    """Remarks that quoted nothing of the new lines."""
     message: str = ""
     """What the person was told of it."""
 

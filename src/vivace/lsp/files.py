@@ -75,10 +75,7 @@ class Files:
 
     async def why_not(self, document: Document) -> str | None:
         """Why no model may read a document, for the person; None where one may."""
-        known = self._known.get(document.uri)
-        if known is None or known.stamp != _stamp(known.file):
-            known = await asyncio.to_thread(self._look_up, document.uri)
-            self._known[document.uri] = known
+        known = await self._looked_up(document)
         if known.why_not is not None:
             return known.why_not
         if document.uri in self._unsearched:
@@ -88,6 +85,18 @@ class Files:
             if document.text is text:
                 self._unsearched.discard(document.uri)
         return None
+
+    async def is_worked_on(self, document: Document) -> bool:
+        """Whether it is a file of the person's own: not what git ignores, nor one for secrets. A
+        text with a key in it is: no model reads it, but whoever looks for such keys does."""
+        return (await self._looked_up(document)).why_not is None
+
+    async def _looked_up(self, document: Document) -> _Known:
+        known = self._known.get(document.uri)
+        if known is None or known.stamp != _stamp(known.file):
+            known = await asyncio.to_thread(self._look_up, document.uri)
+            self._known[document.uri] = known
+        return known
 
     def known_to_be_readable(self, document: Document) -> bool:
         """The same for whoever cannot wait."""

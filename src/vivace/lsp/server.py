@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from lsprotocol.types import (
     TEXT_DOCUMENT_DID_CHANGE,
     TEXT_DOCUMENT_DID_CLOSE,
     TEXT_DOCUMENT_DID_OPEN,
+    TEXT_DOCUMENT_DID_SAVE,
     TEXT_DOCUMENT_INLINE_COMPLETION,
     WINDOW_WORK_DONE_PROGRESS_CANCEL,
     WORKSPACE_DID_CHANGE_CONFIGURATION,
@@ -33,6 +35,7 @@ from lsprotocol.types import (
     InitializedParams,
     InitializeParams,
     InlineCompletionOptions,
+    SaveOptions,
 )
 from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
@@ -46,20 +49,27 @@ from vivace.lsp.capabilities import read_capabilities
 from vivace.lsp.code_actions import KINDS, CodeActions
 from vivace.lsp.completers import Completers
 from vivace.lsp.completion import Completion
+from vivace.lsp.diagnostics import Diagnostics
+from vivace.lsp.documents import Document
 from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
-from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, RENAME, STOP
+from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, RENAME, REVIEW, STOP
 from vivace.lsp.files import Files, folders_on_disk
 from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.notebooks import SYNCHRONIZED, Notebooks
 from vivace.lsp.offers import Offers
 from vivace.lsp.protocol import Protocol
+from vivace.lsp.quick_fixes import QuickFixes
+from vivace.lsp.rules import LoadRules, Rules
 from vivace.lsp.session import Session
 from vivace.lsp.settings import read_settings
 from vivace.lsp.suggestions import MakeCompleter, Suggestions
 from vivace.lsp.synchronization import Synchronization
 
 __all__ = ["Server", "serve"]
+
+_SWITCH_S = 0.001
+"""After which a thread that looks at a file gives way to whoever types; Python's own is 5 ms."""
 
 
 class _Pygls(LanguageServer):
@@ -71,9 +81,14 @@ class _Pygls(LanguageServer):
 
 class Server:
     def __init__(
-        self, address: Address, state: Path, completer: MakeCompleter | None = None
+        self,
+        address: Address,
+        state: Path,
+        completer: MakeCompleter | None = None,
+        rules: LoadRules | None = None,
     ) -> None:
-        """``state`` is where the program keeps things, outside of any workspace."""
+        """``state`` is where the program keeps things, outside of any workspace. ``rules`` are
+        those that we bring, if no others are given."""
         self.pygls = _Pygls(
             "vivace", __version__, protocol_cls=Protocol, notebook_document_sync=SYNCHRONIZED
         )
@@ -85,8 +100,10 @@ class Server:
         self._suggestions = suggestions = Suggestions(session, completer or self._completers.make)
         inline = InlineCompletion(session, suggestions, offers)
         self._completion = Completion(session, suggestions, offers)
-        commands = ExecuteCommand(session, suggestions, offers, address, state)
-        documents = Synchronization(session, suggestions, commands)
+        wanted = Rules(session, rules)
+        self._diagnostics = diagnostics = Diagnostics(session, wanted)
+        commands = ExecuteCommand(session, suggestions, offers, diagnostics, wanted, address, state)
+        documents = Synchronization(session, suggestions, commands, diagnostics)
         self._answer(INITIALIZE, self._initialize)
         self._answer(INITIALIZED, self._initialized)
         self._answer(SHUTDOWN, self._shutdown)
@@ -94,18 +111,20 @@ class Server:
         self._answer(WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._move)
         self._answer(TEXT_DOCUMENT_DID_OPEN, documents.did_open)
         self._answer(TEXT_DOCUMENT_DID_CHANGE, documents.did_change)
+        self._answer(TEXT_DOCUMENT_DID_SAVE, documents.did_save, SaveOptions())
         self._answer(TEXT_DOCUMENT_DID_CLOSE, documents.did_close)
         notebooks = Notebooks(session, documents)
         self._answer(NOTEBOOK_DOCUMENT_DID_OPEN, notebooks.did_open)
         self._answer(NOTEBOOK_DOCUMENT_DID_CHANGE, notebooks.did_change)
         self._answer(NOTEBOOK_DOCUMENT_DID_CLOSE, notebooks.did_close)
         self._answer(TEXT_DOCUMENT_INLINE_COMPLETION, inline.answer, InlineCompletionOptions())
-        actions = CodeActions(session, suggestions.moved)
+        actions = CodeActions(session, QuickFixes(session, diagnostics, wanted), self._moved)
         offered = CodeActionOptions(code_action_kinds=list(KINDS))
         self._answer(TEXT_DOCUMENT_CODE_ACTION, actions.answer, offered)
         self._answer(WINDOW_WORK_DONE_PROGRESS_CANCEL, commands.cancel_progress)
         self._obey(EDIT, commands.edit)
         self._obey(RENAME, commands.rename)
+        self._obey(REVIEW, commands.review)
         self._obey(REDIRECT, commands.redirect)
         self._obey(STOP, commands.stop)
         self._obey(PAUSE, commands.pause)
@@ -117,6 +136,10 @@ class Server:
 
     def _obey(self, command: str, by: Callable[[Sequence[Any]], Any]) -> None:
         self.pygls.command(command)(partial(by))
+
+    def _moved(self, document: Document, cursor: int) -> None:
+        self._suggestions.moved(document, cursor)
+        self._diagnostics.moved(document, cursor)
 
     def _initialize(self, params: InitializeParams) -> None:
         session = self.session
@@ -136,6 +159,7 @@ class Server:
     async def _configure(self, params: DidChangeConfigurationParams) -> None:
         if self._set(params.settings):
             await self._suggestions.close_all()
+            await self._diagnostics.reconfigured()
 
     def _set(self, given: Any) -> bool:
         """Whether anything is other than before."""
@@ -179,6 +203,7 @@ async def serve(server: Server, stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answer until the editor goes. It reads as fast as the system delivers, without a thread."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(on_loop_error)
+    sys.setswitchinterval(_SWITCH_S)
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
     server.pygls.protocol.set_writer(StdoutWriter(stdout))

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from vivace.completion.pace import Timing
 from vivace.errors import ConfigError
 
-__all__ = ["Completion", "Settings", "read_settings"]
+__all__ = ["Completion", "Findings", "Settings", "read_settings"]
 
 _SECTION = "vivace"
 
@@ -27,12 +27,20 @@ class Completion(Struct, frozen=True, rename="camel"):
     """Of a file in a prompt; None: by how fast the engine reads."""
 
 
+class Findings(Struct, frozen=True, rename="camel"):
+    enabled: bool = True
+    """Whether what is wrong with code is marked as it is typed."""
+    bugs: bool = True
+    """Whether bugs are, beside what makes code unsafe."""
+
+
 class Settings(Struct, frozen=True, rename="camel"):
     model: str = ""
     """Which model answers; empty: the server's first."""
     deep_model: str = ""
     """Which model is asked for an edit where the first one's is refused."""
     completion: Completion = Completion()
+    findings: Findings = Findings()
 
 
 def read_settings(given: Any) -> Settings:

@@ -1,4 +1,5 @@
-"""``textDocument/didOpen``, ``didChange`` and ``didClose``: the documents as they are typed."""
+"""``textDocument/didOpen``, ``didChange``, ``didSave`` and ``didClose``: the documents as they are
+typed."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from lsprotocol.types import (
     DidChangeTextDocumentParams,
     DidCloseTextDocumentParams,
     DidOpenTextDocumentParams,
+    DidSaveTextDocumentParams,
     TextDocumentItem,
 )
 
+from vivace.lsp.diagnostics import Diagnostics
 from vivace.lsp.documents import Document
 from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import Status
@@ -23,11 +26,16 @@ __all__ = ["Synchronization"]
 
 class Synchronization:
     def __init__(
-        self, session: Session, suggestions: Suggestions, commands: ExecuteCommand
+        self,
+        session: Session,
+        suggestions: Suggestions,
+        commands: ExecuteCommand,
+        diagnostics: Diagnostics,
     ) -> None:
         self._session = session
         self._suggestions = suggestions
         self._commands = commands
+        self._diagnostics = diagnostics
 
     async def did_open(self, params: DidOpenTextDocumentParams) -> None:
         await self.open_all([params.text_document])
@@ -47,12 +55,18 @@ class Synchronization:
         for document in documents:
             if (why := await self._session.files.why_not(document)) is not None:
                 self._session.editor.show_status(Status(uri=document.uri, why=why))
+        for document in documents:
+            await self._diagnostics.opened(document)
 
     def did_change(self, params: DidChangeTextDocumentParams) -> None:
         given, changes = params.text_document, params.content_changes
         document = self._session.documents.change(given.uri, given.version, changes)
         if document is not None:
             self._session.files.changed(document, changes)
+            self._diagnostics.changed(document)
+
+    def did_save(self, params: DidSaveTextDocumentParams) -> None:
+        self._diagnostics.saved(params.text_document.uri)
 
     async def did_close(self, params: DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
@@ -60,4 +74,5 @@ class Synchronization:
         self._session.files.closed(uri)
         self._session.editor.forget_status(uri)
         self._commands.closed(uri)
+        self._diagnostics.closed(uri)
         await self._suggestions.close(uri)
