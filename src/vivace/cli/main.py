@@ -16,6 +16,7 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "ask": "ask",
+    "check": "check",
     "config": "serve",
     "connect": "connect",
     "demo": "demo",
@@ -23,11 +24,13 @@ _COMMANDS = {
     "edit": "edit",
     "keys": "keys",
     "lsp": "lsp",
+    "review": "review",
     "serve": "serve",
     "stats": "stats",
     "top": "top",
     "undo": "undo",
     "up": "up",
+    "watch": "watch",
 }
 """Each command, and the module here that has it under the same name."""
 
