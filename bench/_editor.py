@@ -51,6 +51,17 @@ class Answer(Struct, frozen=True):
         return self.sent, self.came
 
 
+class Marks(Struct, frozen=True):
+    """What is marked in a document's text of this version; ``came`` is ``time.perf_counter``'s."""
+
+    version: int | None
+    diagnostics: list[dict[str, Any]]
+    came: float
+
+    def on_line(self, number: int) -> bool:
+        return any(each["range"]["start"]["line"] == number for each in self.diagnostics)
+
+
 class Editor:
     def __init__(self, process: Process) -> None:
         self.pid = process.pid
@@ -58,6 +69,10 @@ class Editor:
         """Seconds from its start to the answer to ``initialize``."""
         self.statuses: list[str] = []
         """Why nothing came, as it was told."""
+        self.marks: dict[str, Marks] = {}
+        """What is marked in each document, as it was last told."""
+        self.marked = asyncio.Event()
+        """Set whenever something is told of that."""
         self._process = process
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -101,9 +116,9 @@ class Editor:
         self._reading.cancel()
         await asyncio.wait([self._reading])
 
-    def open(self, path: Path, text: str) -> Buffer:
+    def open(self, path: Path, text: str, language: str = "python") -> Buffer:
         document = Document(path.as_uri(), str(path), 1, text, "utf-16")
-        opened = {"uri": document.uri, "languageId": "python", "version": 1, "text": text}
+        opened = {"uri": document.uri, "languageId": language, "version": 1, "text": text}
         self.tell("textDocument/didOpen", {"textDocument": opened})
         return Buffer(self, document)
 
@@ -141,6 +156,10 @@ class Editor:
     def _hear(self, message: dict[str, Any]) -> None:
         if message.get("method") == "vivace/status":
             self.statuses.append(message["params"]["why"])
+        elif message.get("method") == "textDocument/publishDiagnostics":
+            told, came = message["params"], time.perf_counter()
+            self.marks[told["uri"]] = Marks(told.get("version"), told["diagnostics"], came)
+            self.marked.set()
         elif "method" not in message and not (answer := self._waiting.pop(message["id"])).done():
             if "error" in message:
                 answer.set_exception(RuntimeError(str(message["error"])))
