@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,29 @@ def test_without_git_it_is_a_copy(root: Path) -> None:
         (copy / "sub" / "a.py").write_text("tried\n")
     assert not copy.exists()
     assert (root / "sub" / "a.py").read_text() == "a\n"
+
+
+@pytest.mark.parametrize("with_git", [True, False])
+def test_code_that_was_compiled_before_an_edit_is_not_run_after_it(
+    root: Path, with_git: bool
+) -> None:
+    """Python would not notice: same second, same size."""
+    if with_git:
+        git(root, "init", "--quiet")
+    module = root / "sums.py"
+    module.write_text("SIGN = '-'\n")
+    show = [sys.executable, "-c", "import sums; print(sums.SIGN)"]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    subprocess.run(show, cwd=root, env=environment, check=True, capture_output=True)
+    saved = module.stat()
+    assert list(root.rglob("*.pyc"))
+
+    with throwaway(root) as copy:
+        (copy / "sums.py").write_text("SIGN = '+'\n")
+        os.utime(copy / "sums.py", ns=(saved.st_atime_ns, saved.st_mtime_ns))
+        ran = subprocess.run(show, cwd=copy, env=environment, check=True, capture_output=True)
+
+    assert ran.stdout == b"+\n"
 
 
 def test_no_room_is_said_so(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,10 @@ from vivace.workspace.redirect.sitecustomize import Trees
 
 __all__ = ["throwaway"]
 
+_COMPILED = "__pycache__"
+"""Python takes what it compiled for the code of a file by second and size: of an edit right after a
+save it would run what was there before."""
+
 
 @contextlib.contextmanager
 def throwaway(root: Path) -> Iterator[Path]:
@@ -47,7 +51,7 @@ def throwaway(root: Path) -> Iterator[Path]:
 
 def _fill(root: Path, copy: Path) -> None:
     if not (root / ".git").exists():
-        shutil.copytree(root, copy, symlinks=True, ignore=_special)
+        shutil.copytree(root, copy, symlinks=True, ignore=_left_out)
         return
     if _has_commit(root):
         run_git(root, "worktree", "add", "--quiet", "--detach", str(copy), "HEAD")
@@ -57,7 +61,7 @@ def _fill(root: Path, copy: Path) -> None:
         changed = run_git(root, "ls-files", "--cached", "-z")
     untracked = run_git(root, "ls-files", "--others", "--exclude-standard", "-z")
     for name in os.fsdecode(changed + untracked).split("\0"):
-        if name:
+        if name and _COMPILED not in Path(name).parts:
             _take_over(root / name, copy / name)
     trees = Trees(os.path.realpath(root), os.path.realpath(copy))
     for name in _installed(root):
@@ -93,8 +97,9 @@ def _take_over(source: Path, target: Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _special(folder: str, names: list[str]) -> set[str]:
-    """Pipes, sockets and devices, at which copying would wait or fail."""
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """Also pipes, sockets and devices, at which copying would wait or fail."""
     plain = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
     modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
-    return {name for name, mode in modes.items() if not any(kind(mode) for kind in plain)}
+    special = {name for name, mode in modes.items() if not any(kind(mode) for kind in plain)}
+    return special | {_COMPILED}
