@@ -180,7 +180,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     answer = { result: (await verbs[name](...given)) ?? null };
   } catch (error) {
-    await page.screenshot({ path: "failed.png" }).catch(() => {});
+    const told = () => {}; // what is told is the error above, not that of its picture
+    await page.screenshot({ path: "failed.png" }).catch(told);
     answer = { error: error.message };
   }
   process.stdout.write(`${JSON.stringify(answer)}\n`);

@@ -1,4 +1,4 @@
-"""The rule that docs/findings.md shows is one that works as it says."""
+"""What docs/findings.md says of rules is so: of the one it shows, and of what is found."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from vivace.findings.bundled import bundled
 from vivace.findings.fixes import why_not
 from vivace.findings.rule import Rule, read_rules
 from vivace.findings.rule_set import RuleSet
@@ -15,6 +16,8 @@ from vivace.syntax.hunk import apply
 from vivace.syntax.source import Source
 
 PAGE = Path(__file__).parents[2] / "docs/findings.md"
+COLUMNS = ("python", "javascript", "c", "cpp", "go", "rust", "java")
+"""Of the table, from left to right."""
 
 
 @pytest.fixture
@@ -40,3 +43,17 @@ def test_its_fix_holds(rule: Rule) -> None:
     (found,) = scan(source, rules)
     assert apply(source.text, found.fix) == 'price = Decimal(row["price"])\n'
     assert why_not(source, found.fix, found, rules) is None
+
+
+def test_its_table_tells_what_is_found_in_each_language() -> None:
+    text = PAGE.read_text("utf-8").partition("## What is found\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| [^|]+ \| ([\d, ]+) \|(.*)\|$", text, re.MULTILINE)
+    assert rows
+    table = [
+        ({int(each) for each in numbers.split(",")}, cells.split("|")) for numbers, cells in rows
+    ]
+    for column, name in enumerate(COLUMNS):
+        found = {each.cwe for each in bundled().for_language(name)}
+        assert found <= {cwe for numbers, _ in table for cwe in numbers}
+        for numbers, cells in table:
+            assert bool(cells[column].strip()) == bool(numbers & found), (name, numbers)

@@ -113,7 +113,6 @@ def successor_of(
     request: CreateResponse, response_id: str, steers: Sequence[Accepted]
 ) -> CreateResponse:
     """The request that continues a steered response: its settings, the steers as its input."""
-    # vivace: ignore[python-path-traversal] a value is replaced, not a file
     body = replace(
         request.body,
         previous_response_id=response_id,

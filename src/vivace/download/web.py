@@ -105,7 +105,6 @@ def _sent(
     request: urllib.request.Request, opener: urllib.request.OpenerDirector
 ) -> Iterator[HTTPResponse]:
     try:
-        # vivace: ignore[python-path-traversal] an address is opened, not a file
         answer = cast("HTTPResponse", opener.open(request, timeout=TIMEOUT_S))
     except urllib.error.HTTPError as error:
         with error:
