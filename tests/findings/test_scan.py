@@ -98,3 +98,46 @@ def test_utils_that_name_each_other() -> None:
         "utils: {a: {any: [{matches: b}, {kind: call}]}, b: {matches: a}}\n"
     )
     assert {each.code for each in _found("f(x)\n" * 50, rules)} <= {"rule-gave-up"}
+
+
+def test_what_is_only_in_the_tree_because_it_is_missing() -> None:
+    rule = """
+id: x
+language: c
+message: m
+rule: {kind: identifier, regex: "^$", inside: {kind: call_expression, stopBy: end}}
+"""
+    [finding] = _found("int f() { v = arg(ap, T**); }\n", set_of(rule), "a.c")
+    assert (finding.lines, finding.columns) == ((0, 1), (25, 25))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "{pattern: 'f($$$A, $X, $X)'}",
+        "{has: {pattern: 'f($$$A, $X, $X)', stopBy: end}}",
+        "{all: [{any: [{has: {pattern: $X}}, {regex: b}]}, {pattern: 'f(b, $X, a)'}]}",
+    ],
+)
+def test_a_name_that_is_bound_around_a_node(rest: str) -> None:
+    around = "{inside: {has: {pattern: 'g($X, $Y)', stopBy: end}, stopBy: end}}"
+    rule = f"{{id: x, language: python, message: m, rule: {{kind: call, all: [{around}, {rest}]}}}}"
+    found = _found("g(a, c)\nh(f(b, a, a))\n", set_of(rule))
+    assert [each.lines for each in found] == [(1, 2)]
+
+
+def test_a_fix_of_several_lines_is_moved_in() -> None:
+    rule = """
+id: x
+language: python
+message: m
+rule: {pattern: "a($B, $C)"}
+fix: |-
+  c(
+    $B, $C
+  )
+"""
+    text = "if x:\n    a(1, [\n        2,\n    ])\n"
+    [finding] = _found(text, set_of(rule))
+    moved = "if x:\n    c(\n      1, [\n          2,\n      ]\n    )\n"
+    assert apply(text, finding.fix) == moved

@@ -111,6 +111,8 @@ class Scanner:
 
 
 def _is_broken(text: str, language: Language) -> bool:
+    if len(text) > _SMALL:  # then to ask is as dear as to read all of it
+        return False
     for before, after in (("", ""), *_AROUND.get(language.name, ())):
         if not parse(before + text + after, language).root_node.has_error:
             return False

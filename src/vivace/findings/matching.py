@@ -71,16 +71,12 @@ class Condition(Protocol):
     def looks_out(self) -> bool:
         """Whether what is around the node counts."""
 
-    @property
-    def forbids(self) -> bool:
-        """Whether it may be met less easily the fewer names are bound."""
-
     def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         """What is bound after it is met; ``None``: it is not."""
 
 
 class OfPattern:
-    looks_out = forbids = False
+    looks_out = False
 
     def __init__(self, pattern: Pattern) -> None:
         self.match = pattern.match
@@ -88,10 +84,11 @@ class OfPattern:
         self.words: Words = tuple(frozenset({word}) for word in sorted(pattern.words))
         self.file_words = self.words
         self.names = self.inward = pattern.names
+        self.is_plain = pattern.is_plain
 
 
 class Kind:
-    looks_out = forbids = False
+    looks_out = False
     names = inward = frozenset[str]()
     words: Words = ()
     file_words: Words = ()
@@ -105,7 +102,7 @@ class Kind:
 
 
 class OfRegex:
-    looks_out = forbids = False
+    looks_out = False
     names = inward = frozenset[str]()
     kinds = None
 
@@ -129,7 +126,6 @@ class All:
         self.inward = _union(each.inward for each in conditions)
         self.names = _union(each.names for each in conditions)
         self.looks_out = any(each.looks_out for each in conditions)
-        self.forbids = any(each.forbids for each in conditions)
 
     def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         if self.kinds is not None and node.kind_id not in self.kinds:
@@ -140,15 +136,6 @@ class All:
                 return None
             bound = met
         return bound
-
-
-class _Each(All):
-    """All, each for itself: which node a name is bound to is not settled yet."""
-
-    def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
-        return (
-            bound if all(each.match(node, {}, steps) is not None for each in self.parts) else None
-        )
 
 
 class Any:
@@ -166,7 +153,6 @@ class Any:
         self.inward = reduce(frozenset.intersection, inward) if inward else frozenset()
         self.names = _union(each.names for each in conditions)
         self.looks_out = any(each.looks_out for each in conditions)
-        self.forbids = any(each.forbids for each in conditions)
 
     def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         if self.kinds is not None and node.kind_id not in self.kinds:
@@ -188,7 +174,6 @@ class Not:
         self._condition = condition
         self.names = condition.names
         self.looks_out = condition.looks_out
-        self.forbids = condition.forbids or bool(condition.names)
 
     def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         return bound if self._condition.match(node, bound, steps) is None else None
@@ -208,7 +193,6 @@ class Matches:
         self.file_words: Words = () if read is None else read.file_words
         self.names = frozenset({name}) if read is None else read.names
         self.looks_out = True if read is None else read.looks_out
-        self.forbids = True if read is None else read.forbids or bool(read.names)
 
     def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         steps.take()
@@ -235,7 +219,6 @@ class _Related:
         self._field = field
         self.file_words: Words = condition.file_words
         self.names = condition.names
-        self.forbids = condition.forbids
         if not isinstance(stop_by, str):
             self.names |= stop_by.names
 
@@ -312,9 +295,9 @@ class Inside(Outward):
 
     def _met(self, parent: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         """Many nodes ask the same of what is around all of them."""
-        if self.names or parent.has_error:
+        if self.names:
             return self._condition.match(parent, bound, steps)
-        key = self, parent.id, parent.kind_id
+        key = self, parent.id, parent.kind_id, parent.start_byte
         if key not in steps.shared:
             steps.shared[key] = self._condition.match(parent, {}, steps) is not None
         return bound if steps.shared[key] else None
@@ -356,13 +339,12 @@ class Has(_Related):
             return now
         return self._among(child.children, bound, steps)
 
-    def near(self) -> Condition | None:
+    def near(self, unsure: frozenset[str]) -> Condition | None:
         """The same without what looks around."""
-        stop = self._stop_by
-        if not isinstance(stop, str) and (stop.looks_out or stop.forbids):
+        if not isinstance(self._stop_by, str) and self._stop_by.looks_out:
             return None
-        inner = _near(self._condition)
-        return None if inner is None else Has(inner, stop, self._field)
+        inner = _near(self._condition, unsure)
+        return None if inner is None else Has(inner, self._stop_by, self._field)
 
     def _below(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         if self._stop_by == "neighbor":
@@ -433,8 +415,7 @@ class Whole:
         self.names = condition.names | _union(each.names for each in constraints.values())
         self.inward = condition.inward
         self.looks_out = condition.looks_out or any(each.looks_out for each in constraints.values())
-        self.forbids = True
-        self._near = _near(condition)
+        self._near = _near(condition, frozenset())
 
     def may_match(self, node: Node, steps: Steps) -> bool:
         """Whether it can, as far as that can be told without looking around the node."""
@@ -454,23 +435,51 @@ class Whole:
         return now
 
 
-def _near(condition: Condition) -> Condition | None:
-    """What of a condition must be met and does not look around, if any. With fewer names bound that
-    is met more easily, but for what forbids something."""
-    if not condition.looks_out and not condition.forbids:
-        return condition
+class _Asked:
+    """A condition that was made easier: it tells no, and nothing of what its names stand for."""
+
+    looks_out = False
+    file_words: Words = ()
+    names = inward = frozenset[str]()
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        self.kinds, self.words = condition.kinds, condition.words
+
+    def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
+        return None if self._condition.match(node, bound, steps) is None else bound
+
+
+def _near(condition: Condition, unsure: frozenset[str]) -> Condition | None:
+    """What of a condition must be met and does not look around, if any. ``unsure`` are names that
+    what was left out may have bound: what goes by them may take another way through the code than
+    without them, so of that only patterns with one way are left."""
+    if not condition.looks_out:
+        if not condition.names & unsure:
+            return condition
+        if isinstance(condition, OfPattern):
+            return condition if condition.is_plain else None
     if isinstance(condition, Matches):
         read = condition.condition
-        return None if read is None else _near(read)
+        return None if read is None else _near(read, unsure)
     if isinstance(condition, Has):
-        return condition.near()
-    if not isinstance(condition, All | Any):
-        return None
-    near = [_near(each) for each in condition.parts]
-    known = [each for each in near if each is not None]
-    if isinstance(condition, All):
-        return _Each(known) if known else None
-    return Any(known) if len(known) == len(near) else None
+        return condition.near(unsure)
+    if isinstance(condition, Any):
+        some = [_near(each, unsure) for each in condition.parts]
+        known = [each for each in some if each is not None]
+        return Any(known) if len(known) == len(some) else None
+    return _all_near(condition.parts, unsure) if isinstance(condition, All) else None
+
+
+def _all_near(parts: Sequence[Condition], unsure: frozenset[str]) -> Condition | None:
+    kept: list[Condition] = []
+    for each in parts:
+        near = _near(each, unsure)
+        if near is not each:
+            unsure |= each.names
+        if near is not None:
+            kept.append(near if near is each else _Asked(near))
+    return All(kept) if kept else None
 
 
 def _union(sets: Iterable[frozenset[_T]]) -> frozenset[_T]:
@@ -483,14 +492,25 @@ def _rarest(words: Words) -> frozenset[bytes]:
 
 
 def _ancestors(node: Node, steps: Steps) -> list[Node]:
-    """The nearest first. A node is found by going down from the root, so the way is gone once."""
-    found: list[Node] = []
-    at: Node | None = steps.root
+    """The nearest first. A node is found by going down from the root; those that are asked for one
+    after another mostly have the same way, which is not gone twice."""
+    start, end = node.start_byte, node.end_byte
+    found = steps.way
+    while found and not _is_around(found[-1], start, end):
+        found.pop()
+    at: Node | None = found.pop() if found else steps.root
+    known = len(found)
     while at is not None and at != node:
         found.append(at)
         at = at.child_with_descendant(node)
-    steps.take(len(found) // 8)
+    steps.take((len(found) - known) // 4 + len(found) // 32)
     return found[::-1]
+
+
+def _is_around(node: Node, start: int, end: int) -> bool:
+    """Whether it surely is: of two nodes with one place either may be around the other."""
+    first, last = node.start_byte, node.end_byte
+    return first <= start < end <= last and last - first > end - start
 
 
 def _is_within(node: Node, scope: Node) -> bool:

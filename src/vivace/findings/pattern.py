@@ -42,7 +42,7 @@ class Steps:
     """How many nodes may still be compared in a tree. Counted, not timed, so that the same text
     always has the same findings, however slow the machine."""
 
-    __slots__ = ("beyond", "depth", "is_closed", "left", "root", "scope", "shared")
+    __slots__ = ("beyond", "depth", "is_closed", "left", "root", "scope", "shared", "way")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Steps:
         root: Node,
         scope: Node | None = None,
         shared: dict[object, bool] | None = None,
+        way: list[Node] | None = None,
     ) -> None:
         self.left = left
         self.root = root
@@ -61,6 +62,8 @@ class Steps:
         """What was asked, and the answer: as long as that is the same, so is all else."""
         self.shared: dict[object, bool] = {} if shared is None else shared
         """What was asked of the nodes of this tree before, and the answers."""
+        self.way: list[Node] = [] if way is None else way
+        """From the root to the node whose surroundings were asked for last."""
         self.is_closed = True
         """Whether no more than that came from outside."""
 
@@ -135,6 +138,11 @@ class Pattern:
     def is_broken(self) -> bool:
         """Whether it is no right code of its language, taken by itself."""
         return not isinstance(self._part, _Hole) and self._part.kind == _ERROR
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is one way only to lay it over a node, whatever its names stand for."""
+        return not any(isinstance(each, _Hole) and each.many for each in _parts(self._part))
 
     @property
     def words(self) -> frozenset[bytes]:
@@ -363,17 +371,17 @@ def _each(node: Node) -> Iterator[Node]:
         yield from _each(child)
 
 
+def _parts(part: _Part) -> Iterator[_Part]:
+    yield part
+    for child in part.children if isinstance(part, _Inner) else ():
+        yield from _parts(child)
+
+
 def _words(part: _Part) -> Iterator[bytes]:
-    if isinstance(part, _Inner):
-        for child in part.children:
-            yield from _words(child)
-    elif isinstance(part, _Leaf) and part.named:
-        yield part.text
+    return (each.text for each in _parts(part) if isinstance(each, _Leaf) and each.named)
 
 
 def _names(part: _Part) -> Iterator[str]:
-    if isinstance(part, _Inner):
-        for child in part.children:
-            yield from _names(child)
-    elif isinstance(part, _Hole) and part.name is not None:
-        yield part.name
+    for each in _parts(part):
+        if isinstance(each, _Hole) and each.name is not None:
+            yield each.name

@@ -7,7 +7,7 @@ around it are looked at again; see ``changed``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from contextlib import suppress
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from tree_sitter import Node, Tree
 from vivace.findings.matching import Outward
 from vivace.findings.pattern import Bindings, OutOfSteps, Steps
 from vivace.findings.plan import Places, Plan, Planned
-from vivace.findings.rewrite import rewritten, spelled
+from vivace.findings.rewrite import placed, rewritten, spelled
 from vivace.findings.rule import Rule
 from vivace.findings.rule_set import RuleSet
 from vivace.findings.suppressions import Suppressions
@@ -31,12 +31,21 @@ __all__ = ["Memory", "Pieces", "findings_of", "scan"]
 _LARGE = 1_500
 """Bytes; what is larger is taken apart."""
 _DEEPEST = 60
+"""Pieces within pieces."""
+_LOWEST = 300
+"""Nodes within nodes; what is further down was made by a machine, and is not looked at. To ask each
+node about those around it takes a time that is quadratic in the depth."""
 _STEPS = 100_000
 """For one rule in one piece. Ordinary rules take some dozens for each node they are tried on."""
 _LONGEST = 2_000
 """Characters of lines that a fix is written for; what is longer was made by a machine."""
+_FEW = 1_000
+"""For all rules in one piece: not worth counting, since it grows with the text and no faster."""
 _STEPS_IN_ALL = 1_000_000
 """For one rule in one text."""
+_STEPS_TOGETHER = 2_000_000
+"""For all rules in one text; if that is not enough, those that took a good part of it give up."""
+_GOOD_PART = 50_000
 
 
 def scan(source: Source, rules: RuleSet) -> list[Finding]:
@@ -83,7 +92,29 @@ class Piece(Struct, frozen=True):
     matches: tuple[Match, ...] = ()
     looks: tuple[Look, ...] = ()
     steps: Mapping[int, int] = {}
-    """What each rule took, if it took any."""
+    """What each rule took, if they took more than a few."""
+    height: int = 0
+    """How far down there were nodes to look at."""
+    parts: tuple[tuple[int, Piece], ...] = ()
+    """Pieces of it in which there is something, and where they begin."""
+    asking: int = 0
+    """The rules that have looks in it or its parts, a bit for each."""
+
+    def each_match(self, start: int) -> Iterator[Match]:
+        """In it and its parts; ``start`` is where it begins in the text."""
+        for each in self.matches:
+            yield each.moved(start)
+        for by, part in self.parts:
+            yield from part.each_match(start + by)
+
+    def each_look(self, start: int, asking: int) -> Iterator[Look]:
+        """Those of some rules only."""
+        for each in self.looks:
+            if asking >> each.rule & 1:
+                yield each.moved(start)
+        for by, part in self.parts:
+            if part.asking & asking:
+                yield from part.each_look(start + by, asking)
 
 
 class Memory:
@@ -129,6 +160,7 @@ class Pieces:
         self._memory = memory
         self._places: Places | None = None
         self._spent: dict[int, int] = {}
+        self._together = 0
         self._given_up: set[int] = set()
         """Rules that took too long for this text already: they are not tried any further."""
 
@@ -144,9 +176,10 @@ class Pieces:
             return self._read(node, text, root, depth)
         key = node.kind_id, text
         piece = self._memory.get(key)
-        if not isinstance(piece, Piece):
+        if not isinstance(piece, Piece) or depth + piece.height > _LOWEST:
             piece = self._read(node, text, root, depth)
-            if not self._given_up:  # else not all rules were tried
+            # Else not all rules were tried, or not on all nodes.
+            if not self._given_up and depth + piece.height <= _LOWEST:
                 self._memory.keep(key, piece)
         return piece
 
@@ -155,13 +188,13 @@ class Pieces:
         if len(text) <= _LARGE or depth == _DEEPEST or not node.child_count:
             trying.words = self._words(node, text, root)
             trying.outside = trying.words and self._outside(node, text)
-            trying.all_in(node)
-            self._count(trying.steps)
+            trying.all_in(node, _LOWEST - depth)
         else:
             for child in node.children:
                 below = self._piece(child, root, depth + 1)
                 trying.add(below, child.start_byte - node.start_byte)
             trying.one(node)
+        self._count(trying.own_steps)
         if node.kind_id in self._plan.functions:
             trying.outside = 0  # whatever is in its parts
         return trying.piece()
@@ -169,7 +202,8 @@ class Pieces:
     def _count(self, steps: Mapping[int, int]) -> None:
         for rule, took in steps.items():
             self._spent[rule] = self._spent.get(rule, 0) + took
-            if self._spent[rule] > _STEPS_IN_ALL:
+            self._together += took
+            if self._spent[rule] > _most(self._together):
                 self._given_up.add(rule)
 
     def _outside(self, node: Node, text: bytes) -> int:
@@ -203,30 +237,58 @@ class _Trying:
         self.words = self.outside = 0
         self._matches: list[Match] = []
         self._looks: list[Look] = []
-        self.steps: dict[int, int] = {}
+        self._parts: list[tuple[int, Piece]] = []
+        self._asking = 0
+        self._height = 0
+        self._steps: dict[int, int] = {}
+        self._own_steps: dict[int, int] = {}
+
+    @property
+    def own_steps(self) -> Mapping[int, int]:
+        """Without what its parts took, and without a few."""
+        return self._own_steps if sum(self._own_steps.values()) > _FEW else {}
 
     def piece(self) -> Piece:
-        return Piece(self.words, self.outside, tuple(self._matches), tuple(self._looks), self.steps)
+        for rule, steps in self.own_steps.items():
+            self._steps[rule] = self._steps.get(rule, 0) + steps
+        for look in self._looks:
+            self._asking |= 1 << look.rule
+        return Piece(
+            self.words,
+            self.outside,
+            tuple(self._matches),
+            tuple(self._looks),
+            self._steps,
+            self._height,
+            tuple(self._parts),
+            self._asking,
+        )
 
     def add(self, below: Piece, by: int) -> None:
         self.words |= below.words
         self.outside |= below.outside
-        self._matches += [each.moved(by) for each in below.matches]
-        self._looks += [each.moved(by) for each in below.looks]
+        self._asking |= below.asking
+        if below.matches or below.looks or below.parts:
+            self._parts.append((by, below))
+        if below.height >= self._height:
+            self._height = below.height + 1
         for rule, steps in below.steps.items():
-            self.steps[rule] = self.steps.get(rule, 0) + steps
+            self._steps[rule] = self._steps.get(rule, 0) + steps
 
-    def all_in(self, node: Node) -> None:
+    def all_in(self, node: Node, lowest: int) -> None:
         active = self._plan.active(self.words)
         if not active.is_any:
             return
         by_kind, anywhere = active.by_kind, active.anywhere
-        waiting = [node]
-        while waiting:
-            node = waiting.pop()
-            for planned in by_kind.get(node.kind_id, anywhere):
-                self._try(planned, node)
-            waiting.extend(node.children)
+        level = [node]
+        while level and self._height <= lowest:
+            below: list[Node] = []
+            for node in level:
+                for planned in by_kind.get(node.kind_id, anywhere):
+                    self._try(planned, node)
+                below += node.children
+            level = below
+            self._height += 1
 
     def one(self, node: Node) -> None:
         """A node that was taken apart. In a whole file only what is outside of functions is new to
@@ -239,13 +301,13 @@ class _Trying:
 
     def _try(self, planned: Planned, node: Node) -> None:
         number = planned.number
-        used = self.steps.get(number, 0)
+        used = self._own_steps.get(number, 0)
         if used > _STEPS or number in self._given_up:
             return
         steps = Steps(_STEPS, self._root)
         with suppress(OutOfSteps):
             self._match(planned, node, steps)
-        self.steps[number] = used + _STEPS - steps.left
+        self._own_steps[number] = used + _STEPS - steps.left
 
     def _match(self, planned: Planned, node: Node, steps: Steps) -> None:
         matcher = planned.matcher
@@ -279,17 +341,21 @@ def findings_of(source: Source, plan: Plan, piece: Piece, memory: Memory) -> lis
     """What was found in the whole text, as it is said."""
     root = source.tree.root_node
     offset = root.start_byte
-    matches = {each.moved(offset) for each in piece.matches}
+    matches = set(piece.each_match(offset))
     steps = dict(piece.steps)
     shared: dict[object, bool] = {}
-    possible = {each.number for each in plan.rules if each.can_be_in_file(piece.words)}
-    for look in piece.looks:
-        if look.rule not in possible or steps.get(look.rule, 0) > _STEPS_IN_ALL:
+    possible = sum(1 << each.number for each in plan.rules if each.can_be_in_file(piece.words))
+    together = sum(steps.values())
+    way: list[Node] = []
+    for look in piece.each_look(offset, possible):
+        took = steps.get(look.rule, 0)
+        if took > _most(together):
             continue
-        run = _run(plan.rules[look.rule], look.moved(offset), root, memory, shared)
-        matches |= {each.moved(look.start + offset) for each in run.matches}
-        steps[look.rule] = steps.get(look.rule, 0) + run.steps
-    too_long = {rule for rule, took in steps.items() if took > _STEPS_IN_ALL}
+        run = _run(plan.rules[look.rule], look, root, memory, shared, way)
+        matches |= {each.moved(look.start) for each in run.matches}
+        steps[look.rule] = took + run.steps
+        together += run.steps
+    too_long = _too_long(steps)
     kept = [each for each in matches if each.rule not in too_long]
     kept.sort(key=lambda each: (each.start, each.end, plan.rules[each.rule].rule.id))
     findings = [_finding(source, plan.rules[each.rule].rule, each) for each in kept]
@@ -297,19 +363,32 @@ def findings_of(source: Source, plan: Plan, piece: Piece, memory: Memory) -> lis
     return gave_up + Suppressions.of(source).applied(findings)
 
 
+def _too_long(steps: Mapping[int, int]) -> set[int]:
+    """The rules that took too many."""
+    most = _most(sum(steps.values()))
+    return {rule for rule, took in steps.items() if took > most}
+
+
+def _most(together: int) -> int:
+    """How many a rule may take, given what all rules took."""
+    return _STEPS_IN_ALL if together <= _STEPS_TOGETHER else _GOOD_PART
+
+
 def _run(
-    planned: Planned, look: Look, root: Node, memory: Memory, shared: dict[object, bool]
+    planned: Planned,
+    look: Look,
+    root: Node,
+    memory: Memory,
+    shared: dict[object, bool],
+    way: list[Node],
 ) -> Run:
-    node: Node | None = root.descendant_for_byte_range(look.start, look.end)
-    while node is not None and node.kind_id != look.kind:
-        node = node.parent
-    assert node is not None, "a look is at a node of this tree"
+    node = _node_at(root, look.start, look.end, look.kind)
     key = planned.number, look.kind, node.text
     remembers = planned.reads_functions and not node.has_error
     known = memory.get(key) if remembers else None
     if isinstance(known, Run) and known.holds_at(node, root, shared):
         return known
-    steps = Steps(_STEPS, root, node if remembers else None, shared)
+    steps = Steps(_STEPS, root, node if remembers else None, shared, way)
     matches: list[Match] = []
     with suppress(OutOfSteps):
         matches = matches_at(planned, node, steps, node.start_byte)
@@ -320,9 +399,26 @@ def _run(
     return run
 
 
+def _node_at(root: Node, start: int, end: int, kind: int | None = None) -> Node:
+    """The innermost with this place; of what is only in the tree because it is missing in the text,
+    and has no length, there may be several at one."""
+    waiting = [root]
+    if start < end and (near := root.descendant_for_byte_range(start, end)) is not None:
+        while near is not None and kind not in (None, near.kind_id):
+            near = near.parent
+        if near is not None and (near.start_byte, near.end_byte) == (start, end):
+            return near
+    while waiting:
+        node = waiting.pop()
+        if (node.start_byte, node.end_byte) == (start, end) and kind in (None, node.kind_id):
+            return node
+        around = (each for each in node.children if each.start_byte <= start)
+        waiting += [each for each in around if end <= each.end_byte]
+    raise AssertionError("what was found is in this tree")
+
+
 def _finding(source: Source, rule: Rule, match: Match) -> Finding:
-    node = source.tree.root_node.descendant_for_byte_range(match.start, match.end)
-    assert node is not None
+    node = _node_at(source.tree.root_node, match.start, match.end)
     first, last = node.start_point, node.end_point
     lines = source.lines
     columns = _characters(lines, first.row, first.column), _characters(lines, last.row, last.column)
@@ -356,6 +452,7 @@ def _hunk(lines: list[str], first: int, last: int, columns: tuple[int, int], ins
     before = lines[first][: columns[0]] if first < len(lines) else ""
     after = lines[last][columns[1] :] if last < len(lines) else ""
     end = min(last + 1, len(lines))
+    instead = placed(instead, before)
     return replacing(lines, first, end, lines_of(before + instead + after))
 
 
