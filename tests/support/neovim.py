@@ -77,11 +77,14 @@ class Neovim:
 
     @property
     def ghost(self) -> str:
-        """All that is drawn and is not in the text."""
+        """All that is drawn and is not in the text, but for what diagnostics say."""
         marks = self.lua("vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, { details = true })")
+        spaces = self.lua("vim.api.nvim_get_namespaces()")
+        said = {number for name, number in spaces.items() if "diagnostic" in name}
         lines = [
             "".join(piece[0] for piece in line)
             for *_, mark in marks
+            if mark["ns_id"] not in said
             for line in [*filter(None, [mark.get("virt_text")]), *mark.get("virt_lines", [])]
         ]
         return "\n".join(lines)
