@@ -87,7 +87,9 @@ def test_what_could_not_be_looked_at_is_kept(root: Path) -> None:
     assert result.files == 3
 
 
-@pytest.mark.parametrize("pattern", ["p", "p/", "p/*.py", "*/yaml.py", "p/yaml.py"])
+@pytest.mark.parametrize(
+    "pattern", ["p", "p/", "p/*.py", "*/yaml.py", "p/yaml.py", "yaml.py", "y*.py"]
+)
 def test_files_and_folders_can_be_left_out(root: Path, pattern: str) -> None:
     assert told(checked(root, exclude=(pattern,))) == BOTH[1:]
 

@@ -123,11 +123,14 @@ class Checking:
         return self._narrowed(scanned, lines, left_out)
 
     def _is_excluded(self, path: SafePath) -> bool:
+        """As git ignores: a pattern without a slash is a name at any depth."""
         name = shown_path(path.absolute, self._base)
-        return any(
-            fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern.rstrip('/')}/*")
-            for pattern in self._settings.exclude
-        )
+        for pattern in (each.rstrip("/") for each in self._settings.exclude):
+            if "/" not in pattern and any(fnmatchcase(part, pattern) for part in name.split("/")):
+                return True
+            if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*"):
+                return True
+        return False
 
     def _narrowed(
         self,
