@@ -134,8 +134,8 @@ class _Options:
     "--exclude",
     multiple=True,
     metavar="PATTERN",
-    help="Leave out files and folders, as git ignores: a name at any depth, or a path from the work "
-    "tree's root, as in 'tests/*.py'; may be given again.",
+    help="Leave out files and folders, as git ignores: a name at any depth, or a path from the "
+    "root of the work tree, as in 'tests/*.py'; may be given again.",
 )
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes; by default one a core.")
 def check(
