@@ -12,6 +12,7 @@ import random
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -248,12 +249,20 @@ async def _typed(
     buffer.replace(at, at, "\n")  # as Enter at the end of the line before
     margin = len(line) - len(line.lstrip())
     buffer.replace(at, at, line[:margin])
+    pressed: list[float] = []
     for offset in range(margin, len(line) - 1):
         await asyncio.sleep(BETWEEN_KEYS)
+        pressed.append(time.perf_counter())
         buffer.replace(at + offset, at + offset, line[offset])
     await asyncio.sleep(BETWEEN_KEYS)
     end = at + len(line)
-    span = await _pressed(editor, buffer, row, end - 1, line[-1], WAITS)
+    span: Span | None
+    if _is_marked(editor, buffer, row):  # a rule that is certain does not wait for the line's end
+        completed = pressed[_completed_by(language, line) - margin]
+        span = completed, editor.marks[buffer.document.uri].came
+        buffer.replace(end - 1, end - 1, line[-1])
+    else:
+        span = await _pressed(editor, buffer, row, end - 1, line[-1], WAITS)
     at_once, gone = span is not None, line
     if span is None:
         gone += "\n"
@@ -265,12 +274,25 @@ async def _typed(
     return Found(language, at_once, span)
 
 
+@cache
+def _completed_by(language: str, line: str) -> int:
+    """The first character with which a scan finds it."""
+    written = LANGUAGES[language]
+    text = written.file(40)
+    row = _a_body(text, random.Random(1))
+    lines = text.split("\n")
+    for offset in range(len(line)):
+        tried = "\n".join([*lines[:row], line[: offset + 1], *lines[row:]])
+        found = scan(Source.of(f"scales{written.suffix}", tried), bundled())
+        if any(each.lines is not None and each.lines[0] == row for each in found):
+            return offset
+    raise RuntimeError(f"nothing is found in {line.strip()!r} ({language})")
+
+
 async def _pressed(
     editor: Editor, buffer: Buffer, row: int, at: int, key: str, patience: float
 ) -> Span | None:
     """From the key to the mark on the line; None where none comes."""
-    if _is_marked(editor, buffer, row):
-        raise RuntimeError("it was found before it was written")
     began = time.perf_counter()
     buffer.replace(at, at, key)
     try:
