@@ -5,6 +5,7 @@ redirect    an answer that is redirected in mid-sentence; moves as it did
 edit        vivace edit, accepted, and vivace undo
 demo        vivace demo; moves as it did until the edit is there, then faster
 editor      a completion and an edit in a real VS Code; PNG
+findings    a vulnerable line as it is typed in a real VS Code, and its fix; PNG
 """
 
 from __future__ import annotations
@@ -325,6 +326,48 @@ def editor() -> None:
             code.do("screenshot", str(PICTURES / "editor-edited.png"))
 
 
+UNSAFE = """\
+\"\"\"Users of a shop.\"\"\"
+
+import sqlite3
+
+from flask import Flask, request
+
+app = Flask(__name__)
+
+
+@app.get("/user")
+def user():
+    name = request.args["name"]
+    db = sqlite3.connect("shop.db")
+"""
+TYPED_UNSAFE = "rows = db.execute(f\"select * from users where name = '{name}'\")\n"
+
+
+def findings() -> None:
+    """A query that is put together from a request, marked when its line is left."""
+    sys.path.insert(0, str(ROOT))
+    from tests.support.vscode import VivaceProgram, VSCode, extension
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = VivaceProgram(folder / "bin")
+        machine = {"vivace.command": str(program.path), "vivace.address": URL}
+        with VSCode(folder, extension(folder), machine) as code:
+            code.do("resize", 860, 560)
+            code.do("bePatient", 120)
+            code.trust()
+            code.press("Control+b")
+            code.open("shop.py", UNSAFE)
+            code.press("Control+End")
+            code.type(f"    {TYPED_UNSAFE}", per_second=8)
+            code.do("waitForMarks", 1)
+            code.press("ArrowUp", "End", "ArrowLeft", "ArrowLeft", "ArrowLeft")
+            code.press("Control+k", "Control+i")  # what is said of it
+            time.sleep(2)
+            code.do("screenshot", str(PICTURES / "editor-finding.png"))
+
+
 def main() -> None:
     recordings = {
         "first-run": first_run,
@@ -332,6 +375,7 @@ def main() -> None:
         "edit": edit,
         "demo": demo,
         "editor": editor,
+        "findings": findings,
     }
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[1:] or recordings:
