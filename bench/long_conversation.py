@@ -1,13 +1,13 @@
 """A conversation that grows to 128k tokens over one WebSocket: does a turn stay as cheap?
 
 The scripted engine answers at once (a replayed answer, no model), so what is left is our own work
-for a turn of a long conversation.
+for a turn of a long conversation. Other programs can only add to that, so the quickest of many
+turns is compared; the spread is printed beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import statistics
 
 from bench._report import Report
 from bench._server import served_script
@@ -34,7 +34,7 @@ def main() -> None:
         "turns of a conversation of 128k tokens over one WebSocket (replayed answers)",
         turns=(20, "turns"),
         tokens=(122_000, "tokens of the first turn; the others add 256 each"),
-        rounds=(10, "how often"),
+        rounds=(20, "how often"),
     )
     with served_script("Understood.", rate=1e6, context=140_000) as (port, _):
         runs = [
@@ -43,9 +43,11 @@ def main() -> None:
         ]
     for turn in (0, 1, options.turns // 2, options.turns - 1):
         report.spread(f"turn {turn + 1}", [run[turn] for run in runs], "ms", 1000)
-    ratio = statistics.median(run[-1] for run in runs) / statistics.median(run[1] for run in runs)
+    ratio = min(run[-1] for run in runs) / min(run[1] for run in runs)
     report.goal(
-        "the last turn at most 1.3 of the second", met=ratio <= 1.3, measured=f"{ratio:.2f}"
+        "the last turn at most 1.3 of the second, the quickest of each",
+        met=ratio <= 1.3,
+        measured=f"{ratio:.2f}",
     )
     report.end()
 
