@@ -55,6 +55,7 @@ from vivace.lsp.editor import Editor
 from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import ACCEPTED, CURSOR, EDIT, PAUSE, REDIRECT, RENAME, REVIEW, STOP
 from vivace.lsp.files import Files, folders_on_disk
+from vivace.lsp.garbage import Garbage
 from vivace.lsp.inline_completion import InlineCompletion
 from vivace.lsp.notebooks import SYNCHRONIZED, Notebooks
 from vivace.lsp.offers import Offers
@@ -103,7 +104,8 @@ class Server:
         wanted = Rules(session, rules)
         self._diagnostics = diagnostics = Diagnostics(session, wanted)
         commands = ExecuteCommand(session, suggestions, offers, diagnostics, wanted, address, state)
-        documents = Synchronization(session, suggestions, commands, diagnostics)
+        self.garbage = Garbage()
+        documents = Synchronization(session, suggestions, commands, diagnostics, self.garbage)
         self._answer(INITIALIZE, self._initialize)
         self._answer(INITIALIZED, self._initialized)
         self._answer(SHUTDOWN, self._shutdown)
@@ -204,6 +206,7 @@ async def serve(server: Server, stdin: BinaryIO, stdout: BinaryIO) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(on_loop_error)
     sys.setswitchinterval(_SWITCH_S)
+    server.garbage.wait_for_pauses()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
     server.pygls.protocol.set_writer(StdoutWriter(stdout))

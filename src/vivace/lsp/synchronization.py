@@ -18,6 +18,7 @@ from vivace.lsp.documents import Document
 from vivace.lsp.execute_command import ExecuteCommand
 from vivace.lsp.extensions import Status
 from vivace.lsp.files import name_for
+from vivace.lsp.garbage import Garbage
 from vivace.lsp.session import Session
 from vivace.lsp.suggestions import Suggestions
 
@@ -31,11 +32,13 @@ class Synchronization:
         suggestions: Suggestions,
         commands: ExecuteCommand,
         diagnostics: Diagnostics,
+        garbage: Garbage,
     ) -> None:
         self._session = session
         self._suggestions = suggestions
         self._commands = commands
         self._diagnostics = diagnostics
+        self._garbage = garbage
 
     async def did_open(self, params: DidOpenTextDocumentParams) -> None:
         await self.open_all([params.text_document])
@@ -59,6 +62,7 @@ class Synchronization:
             await self._diagnostics.opened(document)
 
     def did_change(self, params: DidChangeTextDocumentParams) -> None:
+        self._garbage.typed()
         given, changes = params.text_document, params.content_changes
         document = self._session.documents.change(given.uri, given.version, changes)
         if document is not None:
