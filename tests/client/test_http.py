@@ -143,6 +143,24 @@ def test_an_interrupt_ends_the_turn_and_the_next_one_is_unharmed() -> None:
         assert asyncio.run(interrupted(endpoint)) == "You said: Two "
 
 
+@pytest.mark.parametrize("directions", [["Left"], ["Left", "Right"]])
+def test_an_interrupt_right_after_a_steer_ends_the_turn_though_no_answer_to_it_began(
+    directions: list[str],
+) -> None:
+    async def interrupted(endpoint: ResponsesEndpoint) -> str:
+        endpoint.go_on.clear()
+        async with open_connection(endpoint.url) as connection:
+            async for _ in connection.turn(input="One two three"):
+                for each in directions:
+                    await connection.steer(each)
+                await connection.interrupt()
+            endpoint.go_on.set()
+            return await text_of(connection, input="Two")
+
+    with ResponsesEndpoint(words) as endpoint:
+        assert asyncio.run(asyncio.wait_for(interrupted(endpoint), 20)) == "You said: Two "
+
+
 def test_an_address_without_the_api_is_said() -> None:
     async def asked(url: str) -> None:
         async with open_connection(url) as connection:

@@ -41,6 +41,8 @@ class HttpWire:
         """The conversation up to what is being answered."""
         self._said: list[str] = []
         self._response: Response | None = None
+        self._steered: list[Steered] = []
+        """What was said and no answer to it has begun."""
         self._chats = False
         """Whether the server is known to have nothing but chats."""
 
@@ -51,8 +53,7 @@ class HttpWire:
             case "response.steer":
                 await self._steer(event)
             case "response.interrupt":
-                await self._break_off()
-                self._events.put_nowait(ServerEvent(type="response.interrupt.accepted"))
+                await self._interrupt()
 
     async def next(self) -> ServerEvent:
         event = await self._events.get()
@@ -100,6 +101,16 @@ class HttpWire:
         await self._break_off()
         self._events.put_nowait(ServerEvent(type="response.steer.accepted", steer=steer))
         self._begin([*self._conversation(), {"role": "user", "content": event["input"]}])
+        self._steered.append(replace(steer, id=f"steer-{len(self._steered)}"))
+
+    async def _interrupt(self) -> None:
+        await self._break_off()
+        over = Failure("The answer was stopped.", "response_not_active")
+        for steer in self._steered:
+            failed = ServerEvent(type="response.steer.failed", steer=steer, error=over)
+            self._events.put_nowait(failed)
+        self._steered.clear()
+        self._events.put_nowait(ServerEvent(type="response.interrupt.accepted"))
 
     async def _break_off(self) -> None:
         if self._running:
@@ -163,6 +174,8 @@ class HttpWire:
 
     def _note(self, event: ServerEvent) -> None:
         self._response = event.response or self._response
+        if event.type == "response.created":
+            self._steered.clear()
         if event.text:
             self._said.append(event.text)
 

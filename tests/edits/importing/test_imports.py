@@ -48,6 +48,12 @@ def test_a_region_with_imports_keeps_them() -> None:
     assert passed(answer, "import os\n\nx = 1\n") == ("", answer)
 
 
+def test_a_region_with_imports_keeps_them_though_a_line_of_it_cannot_be_read() -> None:
+    region = "import os\n\n\ndef f(x):\n    return x\n\n\ndefg(x):\n    y = x\n    return y\n"
+    answer = region + "\n\nz = 1\n"
+    assert passed(answer, region) == ("", answer)
+
+
 @pytest.mark.parametrize(
     ("path", "old", "imports", "new"),
     [

@@ -43,7 +43,15 @@ def _is_import(node: Node, language: Language) -> bool:
 
 
 def _kinds(lines: Sequence[str], language: Language) -> set[str]:
-    return {node.type for node in parse("".join(lines), language).root_node.named_children}
+    """Of the statements, also of those that stand among what cannot be read."""
+    root = parse("".join(lines), language).root_node
+    found, unread = set[str](), [root]
+    while unread:
+        for node in unread.pop().named_children:
+            found.add(node.type)
+            if node.type == "ERROR":
+                unread.append(node)
+    return found
 
 
 class Preamble:
