@@ -16,7 +16,15 @@ from vivace.findings.bundled import bundled
 from vivace.findings.scan import scan
 from vivace.syntax.source import Source
 
-__all__ = ["SETS", "Judged", "judged", "measure_labels", "same_class"]
+__all__ = [
+    "SETS",
+    "Judged",
+    "held_out_pairs",
+    "judged",
+    "measure_labels",
+    "same_class",
+    "share",
+]
 
 SETS = Path(__file__).parent / "finding_sets"
 RECALL, IN_EACH, ALARMS = 0.8, 0.6, 0.1
@@ -104,7 +112,7 @@ def _is_right(pair: Pair, each: Reported) -> bool:
 def measure_labels(
     report: Report, *, held_out: bool, eslint: str, semgrep_rules: str, show: bool
 ) -> None:
-    pairs = _held_out() if held_out else read(SETS / "tuning")
+    pairs = held_out_pairs() if held_out else read(SETS / "tuning")
     name = "held out" if held_out else "tuning"
     report.say(f"labels: pairs, {name}", len(pairs))
     ours = judged(Ours(), pairs)
@@ -125,7 +133,7 @@ def _knows(tool: Tool, each: Judged) -> bool:
     return each.pair.language in tool.languages
 
 
-def _held_out() -> list[Pair]:
+def held_out_pairs() -> list[Pair]:
     """Opened for this run alone, and not kept."""
     digest = (SETS / "held_out.sha256").read_text().split()[0]
     with tempfile.TemporaryDirectory() as name:
@@ -137,12 +145,12 @@ def _tell(report: Report, title: str, found: Sequence[Judged]) -> None:
     for language in (*dict.fromkeys(each.pair.language for each in found), None):
         own = [each for each in found if language in (None, each.pair.language)]
         where = f"labels: {title}, {language or 'all'}"
-        report.say(where, f"found {_share(each.found for each in own)}")
-        alarms = _share(each.alarm for each in own)
+        report.say(where, f"found {share(each.found for each in own)}")
+        alarms = share(each.alarm for each in own)
         report.say(f"{where}: alarms in mended files", alarms)
 
 
-def _share(these: Iterable[bool]) -> str:
+def share(these: Iterable[bool]) -> str:
     all_of = list(these)
     low, high = wilson(sum(all_of), len(all_of))
     percent = 100 * sum(all_of) / max(1, len(all_of))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import _files
+from bench._edit_engine import serving
 from bench._editor import Buffer, Editor
 from bench._server import served
 
@@ -92,9 +93,10 @@ def begin_line(buffer: Buffer, dice: random.Random) -> int:
 
 
 class Gateway:
-    def __init__(self, port: int, pid: int, folder: Path) -> None:
+    def __init__(self, port: int, folder: Path, pid: int = 0) -> None:
         self.port = port
         self.pid = pid
+        """Of its process, where somebody needs that."""
         self.folder = folder
         """For the files that are open in editors."""
 
@@ -119,7 +121,7 @@ def _gateway(config: str) -> Iterator[Gateway]:
         tempfile.TemporaryDirectory() as folder,
         served(config, script_toml=_SCRIPT) as (port, process),
     ):
-        yield Gateway(port, process.pid, Path(folder))
+        yield Gateway(port, Path(folder), process.pid)
 
 
 def scripted(**capacity: float) -> contextlib.AbstractContextManager[Gateway]:
@@ -130,3 +132,9 @@ def scripted(**capacity: float) -> contextlib.AbstractContextManager[Gateway]:
 
 def llamacpp(*, slots: int, batch: int = 512) -> contextlib.AbstractContextManager[Gateway]:
     return _gateway(_LLAMACPP.format(path=_files.model(MODEL), slots=slots, batch=batch))
+
+
+@contextlib.contextmanager
+def vllm() -> Iterator[Gateway]:
+    with tempfile.TemporaryDirectory() as folder, serving("vllm", MODEL) as endpoint:
+        yield Gateway(int(endpoint.url.rpartition(":")[2]), Path(folder))

@@ -10,7 +10,8 @@ idle     processor time and requests with 20 files open and nobody typing
 cancel   from a key that replaces a request to the free slot of the engine
 load     a key that asks, while the engine also writes a long answer for somebody else
 
-With ``--engine llamacpp``, cancel and load are measured on Qwen2.5-Coder-0.5B instead.
+With ``--engine llamacpp``, cancel and load are measured on Qwen2.5-Coder-0.5B instead, and with
+``--engine vllm`` load alone.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from bench._language_server import (
     llamacpp,
     long_file,
     scripted,
+    vllm,
 )
 from bench._report import Report, percentile
 from bench._server import cpu, delayed
@@ -55,7 +57,11 @@ RATE = 400
 """Tokens per second of the scripted engine, where nothing else is said."""
 WINDOW = 6_000
 """Characters of a file in a prompt, about as the language server sends them."""
-PARTS = {"scripted": "start,memory,request,idle,cancel,load", "llamacpp": "cancel,load"}
+PARTS = {
+    "scripted": "start,memory,request,idle,cancel,load",
+    "llamacpp": "cancel,load",
+    "vllm": "load",
+}
 OPEN_FILES = 20
 SETTLED = 10.0
 """Seconds after the last key, before nobody is said to type."""
@@ -368,14 +374,24 @@ async def _known(keys: AsyncIterator[tuple[int, Answer]]) -> list[float]:
     return [answer.seconds for number, answer in answers if number and answer.suggestion]
 
 
+def shared(options: Any) -> contextlib.AbstractContextManager[Gateway]:
+    """Before an engine that works for two at once."""
+    match options.engine:
+        case "llamacpp":
+            return llamacpp(slots=2, batch=options.batch)
+        case "vllm":
+            return vllm()
+        case _:
+            return scripted(**SHARED)
+
+
 def load(report: Report, options: Any) -> None:
-    real = options.engine == "llamacpp"
-    with llamacpp(slots=2, batch=options.batch) if real else scripted(**SHARED) as gateway:
+    with shared(options) as gateway:
         alone, loaded = finished(beside(gateway, options.rounds))
     report.spread("load: key to suggestion, alone", alone, "ms", 1000)
     report.spread("load: beside a long answer", loaded, "ms", 1000)
     part = percentile(loaded, 0.9) / percentile(alone, 0.9)
-    if real:
+    if options.engine != "scripted":
         report.say("load: p90 beside it, of alone", part)
     else:
         report.goal("p90 beside it at most 1.5 of alone", met=part <= 1.5, measured=f"{part:.2f}")
@@ -387,8 +403,8 @@ def main() -> None:
         "the language server before a gateway",
         "pygls",
         "lsprotocol",
-        parts=("", f"which of {PARTS['scripted']}; llamacpp has {PARTS['llamacpp']}"),
-        engine=("scripted", "or llamacpp, for cancel and load"),
+        parts=("", f"which of {PARTS['scripted']}"),
+        engine=("scripted", "or llamacpp, for cancel and load, or vllm, for load"),
         starts=(12, "starts of the language server"),
         keys=(600, "keys of memory and of request"),
         idle=(60.0, "seconds in which nobody types"),
