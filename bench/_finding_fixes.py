@@ -7,6 +7,7 @@ the quick fix of an editor does it. What is shown is checked here once more, by 
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -67,7 +68,12 @@ def fixed_in(pairs: Sequence[Pair], url: str = "", model: str = "", most: int = 
     cases = list(_cases(pairs, rules))
     if most:
         cases = cases[:: max(1, len(cases) // most)][:most]
-    return [_fixed(case, rules, url, model) for case in cases]
+    found = []
+    for number, case in enumerate(cases):
+        if model:
+            print(f"\r  {number + 1} of {len(cases)} findings", end="", file=sys.stderr, flush=True)
+        found.append(_fixed(case, rules, url, model))
+    return found
 
 
 def measure_fixes(report: Report, options: Any) -> None:
