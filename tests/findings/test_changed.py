@@ -59,6 +59,9 @@ _LINES = st.sampled_from(
         "# vivace: ignore[eval]\n",
         "        eval(1)  # vivace: ignore[eval] why not\n",
         "é = eval('é')\n",
+        "    x = f'{eval(y)}', f\"{eval('y')}\"\n",
+        '    x = f"""\n',
+        "x = eval(  # why\n",
         "if a == a: run(1)\n",
     ]
 )

@@ -18,10 +18,15 @@ from tree_sitter import Node
 
 from vivace.syntax.languages import Language, kind_id, parse
 
-__all__ = ["Bindings", "OutOfSteps", "Pattern", "PatternError", "Steps", "same_code"]
+__all__ = ["LEFT", "Bindings", "OutOfSteps", "Pattern", "PatternError", "Steps", "same_code"]
 
 Bindings: TypeAlias = Mapping[str, "Node | tuple[Node, ...]"]
 """What the names of a pattern stand for; those of ``$$$NAME`` are written with their signs."""
+LEFT = "$$$"
+"""The name, which no pattern can have, of the nodes that patterns passed over: what is put in the
+place of the code must not lose them."""
+_NO_MATTER = frozenset({"", "\n", ",", ";", ":", "(", ")", "[", "]", "{", "}"})
+"""Punctuation that code has or has not, and means the same."""
 
 _SIGNS = {"c": "𐀀", "cpp": "𐀀", "go": "µ", "python": "µ", "rust": "µ"}
 """What takes the place of ``$`` where no name may have it; the same that ast-grep takes."""
@@ -212,9 +217,22 @@ class _Matching:
         self.bound = {**self.bound, "$$$" + name: tuple(nodes)}
         return True
 
+    def leave(self, nodes: Sequence[Node]) -> None:
+        """Remember what no part stands for. Comments are found without that."""
+        left = [
+            each
+            for each in nodes
+            if not each.is_extra and (each.is_named or each.type not in _NO_MATTER)
+        ]
+        if left:
+            before = self.bound.get(LEFT, ())
+            assert isinstance(before, tuple)
+            self.bound = {**self.bound, LEFT: (*before, *left)}
+
     def children(self, parts: Sequence[_Part], nodes: Sequence[Node]) -> bool:
         """Nodes left over at the end are no matter; those between must be matched or skipped."""
         if not nodes or not parts:
+            self.leave(nodes)
             return bool(nodes)
         at_part = at_node = 0
         while True:
@@ -234,6 +252,8 @@ class _Matching:
                 return all(isinstance(each, _Hole) and each.many for each in parts[at_part:])
             at_part, at_node = at_part + 1, matched + 1
             if at_part == len(parts) or at_node == len(nodes):
+                if at_node < len(nodes):
+                    self.leave(nodes[at_node:])
                 return at_part == len(parts)
 
     def _one(self, part: _Part, nodes: Sequence[Node], at: int) -> int | None:
@@ -245,6 +265,7 @@ class _Matching:
                 return at
             if compared == _DIFFERENT:
                 return None
+            self.leave((nodes[at],))
             at += 1
         return at
 
@@ -260,6 +281,7 @@ class _Matching:
             rest += 1
         skipped = rest - at_part - 1
         if rest == len(parts):
+            self.leave(nodes[max(at_node, len(nodes) - skipped) :])
             return self.bind_many(hole.name, _less(nodes[at_node:], skipped))
         after = parts[rest]
         taken = at_node

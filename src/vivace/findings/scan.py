@@ -16,7 +16,7 @@ from tree_sitter import Node, Tree
 from vivace.findings.matching import Outward
 from vivace.findings.pattern import Bindings, OutOfSteps, Steps
 from vivace.findings.plan import Places, Plan, Planned
-from vivace.findings.rewrite import placed, rewritten, spelled
+from vivace.findings.rewrite import breaks_string, placed, rewritten, spelled
 from vivace.findings.rule import Rule
 from vivace.findings.rule_set import RuleSet
 from vivace.findings.suppressions import Suppressions
@@ -424,7 +424,9 @@ def _finding(source: Source, rule: Rule, match: Match) -> Finding:
     columns = _characters(lines, first.row, first.column), _characters(lines, last.row, last.column)
     fix = (
         ()
-        if match.instead is None or sum(map(len, lines[first.row : last.row + 1])) > _LONGEST
+        if match.instead is None
+        or sum(map(len, lines[first.row : last.row + 1])) > _LONGEST
+        or breaks_string(node, match.instead)
         else (_hunk(lines, first.row, last.row, columns, match.instead),)
     )
     person = f"{match.what} {rule.note}".strip()
