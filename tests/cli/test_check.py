@@ -180,6 +180,18 @@ def test_fixes_are_shown_applied_and_taken_back(root: Path) -> None:
     assert (root / "a.py").read_text() == YAML
 
 
+def test_a_file_that_cannot_be_fixed_is_told_and_the_others_are_fixed(root: Path) -> None:
+    write(root, a=YAML, b=YAML)
+    (root / "a.py").chmod(0o444)
+    result = ran(1, "--fix")
+    assert "not fixed: a.py: a.py was not touched: it is read-only." in result.stderr
+    assert "1 finding fixed in 1 file." in result.stderr
+    assert "+++ b/b.py" in result.stdout
+    assert "+++ b/a.py" not in result.stdout
+    assert (root / "a.py").read_text() == YAML
+    assert "safe_load" in (root / "b.py").read_text()
+
+
 def test_when_all_is_fixed_nothing_is_left_to_fail(root: Path) -> None:
     write(root, a=YAML)
     ran(0, "--fix")

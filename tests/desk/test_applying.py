@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vivace.desk.applying import Accepted, EditConflict, write_all
+from vivace.desk.applying import Accepted, EditConflict, try_to_write, write_all
 from vivace.desk.targets import Target, open_target
 from vivace.syntax.hunk import Hunk
 from vivace.workspace.errors import CannotWrite, FileChanged
@@ -83,3 +83,16 @@ def test_what_cannot_be_written_raises_and_writes_nothing(
     with pytest.raises(CannotWrite):
         write_all(journal, [Accepted(each, (HUNK,)) for each in targets], "a title")
     assert targets[0].path.absolute.read_text() == TEXT
+
+
+def test_whether_a_file_can_be_written_is_told_without_writing(targets: list[Target]) -> None:
+    path = targets[0].path.absolute
+    try_to_write(Accepted(targets[0], (HUNK,)))
+    path.chmod(0o444)
+    with pytest.raises(CannotWrite, match="read-only"):
+        try_to_write(Accepted(targets[0], (HUNK,)))
+    path.chmod(0o644)
+    path.write_text("new\n" + TEXT)
+    try_to_write(Accepted(targets[0], (HUNK,)))  # that it was changed is no matter
+    assert path.read_text() == "new\n" + TEXT
+    assert {each.name for each in path.parent.iterdir()} == {"a.txt", "b.txt"}

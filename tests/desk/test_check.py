@@ -135,8 +135,7 @@ def test_without_git_or_the_commit_it_stops(root: Path, tmp_path: Path) -> None:
 
 def mend(root: Path, state: Path, *paths: str, **settings: object) -> tuple[int, list[str]]:
     work = checking(root, *paths, **settings)
-    fixed = work.fixes(work.run())
-    work.write(fixed, state)
+    fixed = work.write(work.fixes(work.run()), state)
     return fixed.count, [each.path for each in fixed.skipped]
 
 
@@ -167,6 +166,20 @@ def test_what_is_held_back_is_not_mended(root: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_written_as_it_was_is_told(root: Path, tmp_path: Path) -> None:
     (root / "p/yaml.py").write_bytes(b"# caf\xe9\n" + YAML.encode())
     assert mend(root, tmp_path / "state") == (0, ["p/yaml.py"])
+
+
+def test_a_file_that_cannot_be_written_keeps_no_other_from_being_mended(
+    root: Path, tmp_path: Path
+) -> None:
+    write(root, linked=YAML, locked=YAML)
+    (root / "locked.py").chmod(0o444)
+    (root / "other.py").hardlink_to(root / "linked.py")
+    assert mend(root, tmp_path / "state") == (1, ["linked.py", "locked.py", "other.py"])
+    assert "safe_load" in (root / "p/yaml.py").read_text()
+    assert (root / "locked.py").read_text() == (root / "linked.py").read_text() == YAML
+    assert not list(root.glob(".vivace-*"))
+    [entry] = Journal(Workspace(root), tmp_path / "state").entries()
+    assert entry.paths == ("p/yaml.py",)
 
 
 def test_protected_files_are_mended_only_where_they_are_named(root: Path, tmp_path: Path) -> None:

@@ -253,16 +253,17 @@ def _keep(checked: Checked, path: Path) -> Exit:
 
 def _mend(checking: Checking, checked: Checked, options: _Options) -> Checked:
     fixed = checking.fixes(checked)
+    writes = options.fix and not options.diff
+    if writes:
+        fixed = checking.write(fixed, state_root())
     for edit in fixed.edits:
         _show_diff(unified(str(edit.target.path), edit.target.text, edit.hunks))
     for each in fixed.skipped:
         say(f"not fixed: {visible(each.path)}: {each.why}", err=True)
-    if not options.fix or options.diff:
+    if not writes or not fixed.count:
         return checked
-    checking.write(fixed, state_root())
-    if fixed.count:
-        say(f"{_counted(fixed)}. To take it back: vivace undo", err=True)
-    return checking.run() if fixed.count else checked
+    say(f"{_counted(fixed)}. To take it back: vivace undo", err=True)
+    return checking.run()
 
 
 def _counted(fixed: Fixed) -> str:

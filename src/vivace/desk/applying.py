@@ -15,6 +15,7 @@ from vivace.syntax.hunk import Hunk, apply
 from vivace.workspace.document import read
 from vivace.workspace.errors import FileChanged
 from vivace.workspace.journal import Change, Journal
+from vivace.workspace.write import discard, stage, temporary_name
 
 __all__ = [
     "Accepted",
@@ -24,6 +25,7 @@ __all__ = [
     "Written",
     "shown",
     "standing",
+    "try_to_write",
     "write_all",
 ]
 
@@ -71,6 +73,19 @@ class Journaled:
 
     async def write(self, edits: Sequence[Accepted], title: str) -> list[Written]:
         return write_all(self.journal, edits, title)
+
+
+def try_to_write(edit: Accepted) -> None:
+    """Raises WorkspaceError where the file cannot be written; it stays as it is. That it has
+    changed meanwhile is no reason: ``write_all`` knows what to do."""
+    document, path = edit.target.document, edit.target.path
+    temporary = temporary_name()
+    try:
+        stage(path, document.encode(apply(document.text, edit.hunks)), document.version, temporary)
+    except FileChanged:
+        pass
+    finally:
+        discard(path, temporary)
 
 
 def write_all(journal: Journal, edits: Sequence[Accepted], title: str) -> list[Written]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from vivace.desk.applying import Accepted, write_all
+from vivace.desk.applying import Accepted, try_to_write, write_all
 from vivace.desk.mending import Mended, mend
 from vivace.desk.rules import Choice, rule_set
 from vivace.desk.scan import Scanned, scan_files, why_not_scanned
@@ -75,10 +75,18 @@ class Checked(Struct, frozen=True):
 class Fixed(Struct, frozen=True):
     """What the rules' own rewrites come to."""
 
-    edits: tuple[Accepted, ...]
-    count: int
+    files: tuple[Mended, ...]
     skipped: tuple[Skipped, ...]
     """Files that have to stay as they are."""
+
+    @property
+    def edits(self) -> tuple[Accepted, ...]:
+        return tuple(each.edit for each in self.files)
+
+    @property
+    def count(self) -> int:
+        """Of the findings that are mended."""
+        return sum(each.fixed for each in self.files)
 
 
 Event = Listed | Scanned
@@ -179,7 +187,7 @@ class Checking:
 
     def fixes(self, checked: Checked) -> Fixed:
         """What the rules' own rewrites would make of the files; nothing is written."""
-        edits, count, skipped = [], 0, []
+        files, skipped = [], []
         for name in sorted({each.path for each in checked.found if each.finding.fix}):
             wanted = [each.finding for each in checked.found if each.path == name]
             try:
@@ -188,9 +196,8 @@ class Checking:
                 skipped.append(Skipped(name, str(error)))
                 continue
             if mended.fixed:
-                edits.append(mended.edit)
-                count += mended.fixed
-        return Fixed(tuple(edits), count, tuple(skipped))
+                files.append(mended)
+        return Fixed(tuple(files), tuple(skipped))
 
     def _mended(self, path: SafePath, wanted: Sequence[Finding]) -> Mended:
         named = [given for given in self._settings.paths if self._is(given, path)]
@@ -202,11 +209,26 @@ class Checking:
     def _is(self, given: Path, path: SafePath) -> bool:
         return (self._settings.cwd / given.expanduser()).absolute() == path.absolute
 
-    def write(self, fixed: Fixed, state: Path) -> None:
-        """Each work tree's edits as one entry of its journal, which ``vivace undo`` takes back."""
+    def write(self, fixed: Fixed, state: Path) -> Fixed:
+        """Each work tree's edits as one entry of its journal, which ``vivace undo`` takes back;
+        what was written. A file that cannot be is no reason to leave the others as they are."""
+        fixed = self._writable(fixed)
         for root in sorted({edit.target.path.root for edit in fixed.edits}):
             edits = [edit for edit in fixed.edits if edit.target.path.root == root]
             write_all(Journal(Workspace(root), state), edits, _TITLE)
+        return fixed
+
+    def _writable(self, fixed: Fixed) -> Fixed:
+        files, skipped = [], list(fixed.skipped)
+        for each in fixed.files:
+            path = each.edit.target.path
+            try:
+                try_to_write(each.edit)
+            except WorkspaceError as error:
+                skipped.append(Skipped(shown_path(path.absolute, self._base), str(error)))
+            else:
+                files.append(each)
+        return Fixed(tuple(files), tuple(sorted(skipped, key=lambda each: each.path)))
 
 
 def _touches(located: Located, lines: _Lines) -> bool:
