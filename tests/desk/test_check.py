@@ -156,6 +156,25 @@ def test_line_ends_and_marks_stay(root: Path, tmp_path: Path) -> None:
     assert (root / "p/yaml.py").read_bytes() == data.replace(b"yaml.load", b"yaml.safe_load")
 
 
+def test_the_one_line_that_ends_otherwise_does_so_when_it_is_mended(
+    root: Path, tmp_path: Path
+) -> None:
+    lines = [line + "\r\n" for line in YAML.splitlines()]
+    at = next(number for number, line in enumerate(lines) if "yaml.load" in line)
+    lines[at] = lines[at].replace("\r\n", "\n")
+    data = "".join(lines).encode()
+    (root / "p/yaml.py").write_bytes(data)
+    assert mend(root, tmp_path / "state") == (1, [])
+    assert (root / "p/yaml.py").read_bytes() == data.replace(b"yaml.load", b"yaml.safe_load")
+
+
+def test_two_findings_on_a_line_are_mended_at_once(root: Path, tmp_path: Path) -> None:
+    both = "import yaml\n\nconfig = [yaml.load(first), yaml.load(second)]\n"
+    write(root, p__yaml=both)
+    assert mend(root, tmp_path / "state") == (2, [])
+    assert (root / "p/yaml.py").read_text() == both.replace("yaml.load", "yaml.safe_load")
+
+
 def test_what_is_held_back_is_not_mended(root: Path, tmp_path: Path) -> None:
     known = frozenset(each.fingerprint for each in checked(root).found)
     assert mend(root, tmp_path / "state", known=known) == (0, [])

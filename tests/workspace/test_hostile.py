@@ -211,7 +211,7 @@ HANDLED = {
     "CRLF": (b"a\r\nb\r\n", "a\nB\n", b"a\r\nB\r\n"),
     "CRLF, edited as it is": (b"a\r\nb\r\n", "a\r\nB\r\n", b"a\r\nB\r\n"),
     "CR": (b"a\rb\r", "a\nB\n", b"a\rB\r"),
-    "mixed": (b"a\r\nb\nc\r\nd\n", "a\nB\nc\nd\n", b"a\r\nB\r\nc\r\nd\n"),
+    "mixed": (b"a\r\nb\nc\r\nd\n", "a\nB\nc\nd\n", b"a\r\nB\nc\r\nd\n"),
     "mixed, a line fewer": (b"a\r\nb\nc\r\nd\n", "a\nc\nd\n", b"a\r\nc\r\nd\n"),
     "a lone CR inside": (b"a\rb\nc\n", "a\rb\nC\n", b"a\rb\nC\n"),
     "doubled CR": (b"a\r\r\nb\nc\n", "a\r\nb\nC\n", b"a\r\r\nb\nC\n"),

@@ -38,12 +38,16 @@ def mend(path: SafePath, wanted: Sequence[Finding], rules: RuleSet) -> Mended:
     target = Target(read(path))
     source = before = Source.of(str(path), target.text)
     fixed = 0
-    for finding in sorted(wanted, key=lambda each: each.lines or (0, 0), reverse=True):
+    for finding in sorted(wanted, key=_place, reverse=True):
         for now in _still_there(finding, source, rules):
             if now.fix and why_not(source, now.fix, now, rules) is None:
                 source = source.edited(now.fix)
                 fixed += 1
     return Mended(Accepted(target, tuple(between(before.text, source.text))), fixed)
+
+
+def _place(finding: Finding) -> tuple[tuple[int, int], tuple[int, int]]:
+    return finding.lines or (0, 0), finding.columns or (0, 0)
 
 
 def _still_there(finding: Finding, source: Source, rules: RuleSet) -> Iterator[Finding]:

@@ -229,7 +229,7 @@ def _with_endings_of(before: str, after: str) -> str:
 
 
 def _untouched(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
-    """For each new line, the old one that it is."""
+    """For each new line, the old one that it is, or that it is put in the place of."""
     kept: list[int | None] = [None] * len(new)
     most = min(len(old), len(new))
     start = next((place for place in range(most) if old[place] != new[place]), most)
@@ -240,9 +240,9 @@ def _untouched(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
         kept[-1 - back] = len(old) - 1 - back
     a, b = old[start : len(old) - end], new[start : len(new) - end]
     matcher = SequenceMatcher(None, a, b, autojunk=len(a) * len(b) > _EXACT)
-    for in_old, in_new, size in matcher.get_matching_blocks():
-        for offset in range(size):
-            kept[start + in_new + offset] = start + in_old + offset
+    for _, in_old, to_old, in_new, to_new in matcher.get_opcodes():
+        if to_old - in_old == to_new - in_new:  # the same lines, or as many others for them
+            kept[start + in_new : start + to_new] = range(start + in_old, start + to_old)
     return kept
 
 
