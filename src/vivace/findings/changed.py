@@ -13,6 +13,7 @@ once it is settled.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, structs
@@ -203,11 +204,13 @@ def _holding(before: Source, first: int, last: int) -> Node | None:
     found: Node | None = None
     node: Node | None = before.tree.root_node
     while node is not None:
-        inner = None
-        for child in node.children:
-            if child.start_point.row <= first and last < row_after(child):
-                inner = child
+        inner, children = None, node.children
+        begun = bisect_right(children, first, key=lambda child: child.start_point.row)
+        for child in reversed(children[:begun]):
+            if child.end_point.row < first:
                 break
+            if last < row_after(child):
+                inner = child
         if inner is not None and (found is None or inner.type in functions):
             found = inner
         node = inner
