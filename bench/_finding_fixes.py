@@ -73,6 +73,8 @@ def fixed_in(pairs: Sequence[Pair], url: str = "", model: str = "", most: int = 
         if model:
             print(f"\r  {number + 1} of {len(cases)} findings", end="", file=sys.stderr, flush=True)
         found.append(_fixed(case, rules, url, model))
+    if model:
+        print(file=sys.stderr)
     return found
 
 
