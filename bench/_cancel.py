@@ -25,6 +25,10 @@ from vivace.client.lanes import Lanes
 _IN_A_GAP = 40
 """Words that are typed before somebody goes elsewhere."""
 _PATIENCE = 300.0
+_UNASKED = 20.0
+"""Seconds after which a key is taken to have asked for nothing, as what is known may answer it."""
+_LOOK = 0.005
+"""Seconds between two looks, each of which costs the engine's processor something."""
 _WRITING = 0.05
 """Seconds in which some words are written."""
 
@@ -128,10 +132,10 @@ class SlotLog:
         """The task behind a known one, when it reads; or when it is over, if that was soon."""
         return await self._first(lambda seen: seen.task != known)
 
-    async def next_writing(self, known: int) -> Seen:
-        """The same when it writes."""
-        return await self._first(
-            lambda seen: seen.task != known and (seen.written > 0 or not seen.busy)
+    async def next_writing(self, known: int) -> Seen | None:
+        """The same when it writes; None if nobody asks for anything."""
+        return await self._within(
+            _UNASKED, lambda seen: seen.task != known and (seen.written > 0 or not seen.busy)
         )
 
     async def left(self, task: int) -> Seen:
@@ -149,18 +153,24 @@ class SlotLog:
         return text[: len(text) * tokens // found]
 
     async def _first(self, happens: Callable[[Seen], bool]) -> Seen:
+        seen = await self._within(_PATIENCE, happens)
+        if seen is None:
+            raise RuntimeError("llama.cpp does not do what is waited for")
+        return seen
+
+    async def _within(self, seconds: float, happens: Callable[[Seen], bool]) -> Seen | None:
         """From what was waited for last on."""
-        deadline = time.perf_counter() + _PATIENCE
+        deadline = time.perf_counter() + seconds
         while time.perf_counter() < deadline:
             while self._looked_at < len(self._seen):
                 if happens(seen := self._seen[self._looked_at]):
                     return seen
                 self._looked_at += 1
-            await asyncio.sleep(0.001)
-        raise RuntimeError("llama.cpp does not do what is waited for")
+            await asyncio.sleep(_LOOK)
+        return None
 
     def _ask_on(self) -> None:
-        while not self._stop.wait(0.002):
+        while not self._stop.wait(_LOOK):
             [slot] = self._server.get("/slots").json()
             self._seen.append(
                 Seen(
@@ -183,6 +193,9 @@ async def replaced_on_llamacpp(gateway: Gateway, count: int) -> list[Replaced]:
             known = -1
             while len(found) < count:
                 writing = await log.next_writing(known)
+                if writing is None:
+                    typist.type()
+                    continue
                 known = writing.task
                 sent = typist.type()
                 left = await log.left(known)
@@ -203,7 +216,8 @@ class _Unforeseen:
         if self._words % _IN_A_GAP == 0:
             self._at = begin_line(self._buffer, self._dice)
         self._words += 1
-        word = f" zq{self._words} +"
+        # No number that is counted on: a model goes on counting, and its answer fits the next word.
+        word = f" {''.join(self._dice.choices('bcdfghjklmnpqrstvwxz', k=5))} +"
         sent = self._buffer.press(self._at, self._at, word).sent
         self._at += len(word)
         return sent

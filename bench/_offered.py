@@ -34,13 +34,13 @@ def repeats_what_follows(text: str, found: Suggestion) -> bool:
 
 def foreign_indentation(text: str, found: Suggestion) -> bool:
     """A line that it makes is indented in a way that the file is not."""
-    ours, unit = _indentation(text)
+    ours, unit, used = _indentation(text)
     after = taken(text, found)
     first = text.count("\n", 0, found.start)
     lines = after.split("\n")
     for number in range(first, first + found.text.count("\n") + 1):
         lead = lines[number][: len(lines[number]) - len(lines[number].lstrip(" \t"))]
-        if not lead or not lines[number].strip():
+        if lead in used or not lines[number].strip():
             continue
         if ours and set(lead) != {ours}:
             return True
@@ -62,9 +62,10 @@ def _closed_too_often(line: str) -> bool:
     return depth < 0
 
 
-def _indentation(text: str) -> tuple[str, int]:
-    """The character, and how many of it make a step: what stands behind lines that open a block."""
+def _indentation(text: str) -> tuple[str, int, set[str]]:
+    """The character; how many of it make a step, by what stands behind lines that open a block; and
+    every indentation there is."""
     steps = [len(lead) for lead in re.findall(r"^\S.*:[ \t]*\n+([ \t]+)\S", text, re.MULTILINE)]
     leads = re.findall(r"^[ \t]+(?=\S)", text, re.MULTILINE)
     used = set("".join(leads))
-    return used.pop() if len(used) == 1 else "", min(steps, default=0)
+    return used.pop() if len(used) == 1 else "", min(steps, default=0), {"", *leads}

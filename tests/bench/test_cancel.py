@@ -41,6 +41,7 @@ def test_a_task_is_followed_from_its_first_word_until_it_has_left() -> None:
         ]
         with log_of(*states) as log:
             writing = await log.next_writing(-1)
+            assert writing is not None
             left = await log.left(writing.task)
             return writing, left, log.read_by(writing.task)
 
@@ -51,11 +52,12 @@ def test_a_task_is_followed_from_its_first_word_until_it_has_left() -> None:
 
 
 def test_a_task_that_was_soon_over_is_not_waited_for() -> None:
-    async def check() -> Seen:
+    async def check() -> Seen | None:
         with log_of(slot(1, 10, busy=False), slot(2, 20, busy=False)) as log:
             return await log.next_writing(1)
 
     over = asyncio.run(check())
+    assert over is not None
     assert (over.task, over.busy) == (2, False)
 
 

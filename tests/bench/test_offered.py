@@ -57,3 +57,10 @@ def test_tabs_stay_tabs() -> None:
     text = "def f(x):\n\tif x:\n\t\treturn 1\n|\n"
     assert not foreign_indentation(*offered(text, "\treturn 2"))
     assert foreign_indentation(*offered(text, "    return 2"))
+
+
+def test_an_indentation_that_the_file_has_elsewhere_passes() -> None:
+    text = "def f(x):\n    while x:\n      x -= 1\n\n    return x\n"
+    at = text.index("\n\n") + 1
+    assert not foreign_indentation(text, Suggestion("      x -= 2", at, at))
+    assert foreign_indentation(text, Suggestion("       x -= 2", at, at))

@@ -119,6 +119,14 @@ def test_brackets_of_the_editor_are_covered_by_what_closes_them() -> None:
     assert typist.answer(asked, "print(x)\n") == Show("x)", 1)
 
 
+def test_a_bracket_that_stands_there_is_not_closed_again_by_what_the_model_opens_itself() -> None:
+    typist = Typist("def f(l):\n    return [|]\n")
+    asked = typist.type("e")
+    assert isinstance(asked, Ask)
+    assert not asked.typed.endswith("[e"), "the model is to write it"
+    assert typist.answer(asked, "[el for el in l]\n") == Show("l for el in l", 0)
+
+
 def test_an_answer_that_failed_is_asked_for_again() -> None:
     typist = Typist()
     asked = typist.ask()

@@ -36,6 +36,20 @@ def test_the_next_line_is_not_repeated() -> None:
     assert trimmed("    return x", place(text)) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "answer", "shown"),
+    [
+        ("for i in x:\n|\n        return 1\n", "    return 1", ""),
+        ("def f(x):\n    ret|\n    return x\n", "urn x", ""),
+        ("if a {\n    b(|\n  }\n", "c)\n}", "c)\n}"),
+        ("def f(x):\n|\n    return x\n", "    if x:\n        return x", ""),
+    ],
+    ids=["other indentation", "begun", "only a bracket", "all that a branch would do"],
+)
+def test_an_answer_does_not_end_with_what_follows(text: str, answer: str, shown: str) -> None:
+    assert trimmed(answer, place(text, "notes.txt" if "{" in text else "a.py")) == shown
+
+
 def test_a_model_that_goes_round_is_stopped() -> None:
     assert (
         trimmed("    a()\n    b()\n    b()\n    b()", place("def f():\n|\n")) == "    a()\n    b()"

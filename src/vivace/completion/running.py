@@ -20,10 +20,10 @@ class Running(Struct):
     place: Place
     told: str
     """What was typed since the anchor, as far as the model knows it."""
-    starts_with: str
     line: str
     """What stands before the answer on its first line."""
     one_line: bool
+    starts_with: str = ""
     ends: str | None = None
     """The end of a suggestion behind what is told, where this is to follow that suggestion."""
     text: str = ""

@@ -244,7 +244,8 @@ class Session:
             Answer(anchor.before + told, anchor.after, held)
         ):
             return Nothing()
-        running = self._running = self._begun(anchor, told, line, held if tries else "")
+        running = self._running = self._begun(anchor, told, line, held)
+        running.starts_with = held if tries else ""
         return Ask(running.number, self._files, self._window, told, running.starts_with)
 
     def _follow(self, anchor: Anchor, typed: Typed, now: float) -> Ask | float | None:
@@ -259,20 +260,19 @@ class Session:
         read_in = self._last + _GLANCE - now
         if read_in > 0:
             return read_in
-        following = self._following = self._begun(anchor, told, line)
+        following = self._following = self._begun(anchor, told, line, held)
         following.ends = held
         return Ask(following.number, self._files, self._window, told, background=True)
 
-    def _begun(self, anchor: Anchor, told: str, line: str, starts_with: str = "") -> Running:
+    def _begun(self, anchor: Anchor, told: str, line: str, held: str) -> Running:
         self._tries[told] += 1
         self._number += 1
         self._read = self._files, self._window
         return Running(
             number=self._number,
             anchor=anchor,
-            place=Place(self._path, self._window.prefix + told, self._window.suffix),
+            place=Place(self._path, self._window.prefix + told, self._window.suffix, held),
             told=told,
-            starts_with=starts_with,
             line=line,
             one_line=bool(anchor.after.partition("\n")[0].strip()),
         )

@@ -21,6 +21,8 @@ __all__ = ["Place", "closers_written", "trimmed"]
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _QUOTES = "'\"`"
 _ENDS = ")]};:," + _QUOTES
+_TELLING = 3
+"""Letters and digits of a line that is not there twice by chance."""
 
 
 class Place(Struct, frozen=True, dict=True):
@@ -29,6 +31,8 @@ class Place(Struct, frozen=True, dict=True):
     path: str
     before: str
     after: str
+    held: str = ""
+    """What is typed already of the answer, which a model was left to write itself."""
 
     @property
     def rest_of_line(self) -> str:
@@ -91,19 +95,32 @@ def _indentation(line: str) -> str:
 
 
 def _without_next_lines(answer: str, place: Place) -> str:
-    """Not what stands on the next lines already."""
+    """Not what stands on the next lines already; at its end not even with another indentation."""
     following = (line for line in place.after.split("\n")[1:] if line.strip())
     if (known := next(following, None)) is None:
         return answer
-    lines = answer.split("\n")
-    for at, line in enumerate(lines[1:], 1):
-        if line.rstrip() == known.rstrip():
-            return "\n".join(lines[:at])
-    if not place.before.rpartition("\n")[2].strip():
-        begun = place.before.rpartition("\n")[2] + lines[0]
-        if begun.rstrip() == known.rstrip():
-            return ""
-    return answer
+    begun = place.before.rpartition("\n")[2]
+    lines = (begun + answer).split("\n")
+    for at, line in enumerate(lines):
+        if line.rstrip() == known.rstrip() and (at or not begun.strip()):
+            lines = lines[:at]
+            break
+    while lines and _tells(known) and lines[-1].strip() == known.strip():
+        _drop_last(lines)
+    return "\n".join(lines)[len(begun) :]
+
+
+def _drop_last(lines: list[str]) -> None:
+    """With the lines that open nothing but it."""
+    depth = len(_indentation(lines.pop()))
+    while lines and lines[-1].strip() and (above := len(_indentation(lines[-1]))) < depth:
+        depth = above
+        lines.pop()
+
+
+def _tells(line: str) -> bool:
+    """Whether a line says more than that something ends."""
+    return sum(sign.isalnum() for sign in line) >= _TELLING
 
 
 def _without_rest_of_line(answer: str, place: Place) -> str:
@@ -113,7 +130,8 @@ def _without_rest_of_line(answer: str, place: Place) -> str:
         return answer
     line = answer.partition("\n")[0]
     if not tail.strip(_ENDS):
-        return _as_far_as_it_closes(line, tail)
+        typed = place.held if line.startswith(place.held) else ""  # what it opened, the tail closes
+        return typed + _as_far_as_it_closes(line[len(typed) :], tail)
     return line.rstrip()[: -len(tail)] if line.rstrip().endswith(tail) else line
 
 
