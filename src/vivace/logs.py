@@ -24,10 +24,18 @@ from typing import Any, TextIO
 
 from vivace.visible import visible
 
-__all__ = ["Discreet", "log_to_stderr", "on_loop_error", "place_of"]
+__all__ = [
+    "Discreet",
+    "Wordless",
+    "log_to_stderr",
+    "log_without_code",
+    "on_loop_error",
+    "place_of",
+]
 
 log = logging.getLogger("vivace")
 
+_FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _FRAMES = 30
 _CALLBACK = re.compile(r" callback .*", re.DOTALL)
 """What asyncio writes of a callback, with the values it was to be called with."""
@@ -88,6 +96,31 @@ def log_to_stderr(level: int, form: str) -> None:
     sys.excepthook = uncaught
     threading.excepthook = in_thread
     sys.unraisablehook = unraisable
+
+
+class Wordless(logging.Filter):
+    """Takes everything out of the lines of others that could be code."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith("vivace"):
+            record.msg = str(record.msg).partition("\n")[0] if record.args else _place(record)
+            record.args = ()
+        return True
+
+
+def _place(record: logging.LogRecord) -> str:
+    """For a line that came ready-made, with who knows what in it."""
+    return f"said something in {record.module}:{record.lineno}"
+
+
+def log_without_code(level: int = logging.WARNING) -> None:
+    """For a server that an editor or an agent starts, and whose standard error they show: no word
+    of anybody's code, at whatever level. pygls logs the parameters of messages, and a WebSocket
+    library its frames; of what others log, only the form of the message is kept, without what was
+    to be put into it."""
+    log_to_stderr(level, _FORM)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Wordless())
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:

@@ -16,9 +16,9 @@ from vivace.completion.neighbours import Neighbour
 from vivace.desk.completing import Suggestion
 from vivace.findings.rule import read_rules
 from vivace.findings.rule_set import RuleSet
+from vivace.logs import log_without_code
 from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
-from vivace.lsp.logs import log_without_code
 from vivace.lsp.server import Server, serve
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from vivace.lsp.logs import Wordless
+from vivace.logs import Wordless
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from functools import partial
 
+from vivace import logs
 from vivace.cli.lsp import lsp
-from vivace.lsp import logs
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ def lsp(url: str, key: str | None) -> None:
     and to nobody else, and logs none.
     """
     try:
+        from vivace.logs import log_without_code
         from vivace.lsp.address import Address
-        from vivace.lsp.logs import log_without_code
         from vivace.lsp.server import Server, serve
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] not in ("lsprotocol", "pygls"):
