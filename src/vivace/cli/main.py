@@ -24,6 +24,7 @@ _COMMANDS = {
     "edit": "edit",
     "keys": "keys",
     "lsp": "lsp",
+    "mcp": "mcp",
     "review": "review",
     "serve": "serve",
     "stats": "stats",

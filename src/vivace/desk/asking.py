@@ -37,6 +37,7 @@ from vivace.edits.context import Context
 from vivace.edits.importing.project import Modules
 from vivace.edits.placing.region import Region
 from vivace.edits.renaming.renames import names_to_look_for
+from vivace.edits.sketched import carried_out
 from vivace.protocol.items import Message
 from vivace.syntax.finding import Finding
 from vivace.syntax.source import Source
@@ -124,6 +125,10 @@ class Asker:
         return made and replace(made, seconds=time.perf_counter() - began)
 
     async def _make(self, target: Target, task: Task) -> Made | None:
+        if self.sketch is not None:
+            made = await self._placed(target, task, self.sketch)
+            if made is not None:
+                return made
         asked = await self._planned(target, task, self.model)
         if _unsure(asked) and not self.guesses:
             places = await self.person.chooses(_places(asked))
@@ -253,6 +258,19 @@ class Asker:
         reader = _Reader(asked, self.person)
         reader.show(answer)
         outcome = reader.finish(None, cut_off=False)
+        seconds = time.perf_counter() - began
+        self.person.tell(Ended(outcome.hunks, _NO_MODEL, seconds))
+        return Made(target, asked, outcome, _NO_MODEL, None, seconds, tokens=0)
+
+    async def _placed(self, target: Target, task: Task, sketch: str) -> Made | None:
+        """A sketch whose definitions say themselves where they go."""
+        began = time.perf_counter()
+        modules = await self._around.modules() if self._around else None
+        found = await asyncio.to_thread(carried_out, task, sketch, modules)
+        if found is None:
+            return None
+        asked, outcome = found
+        self.person.tell(Asked(asked, _NO_MODEL))
         seconds = time.perf_counter() - began
         self.person.tell(Ended(outcome.hunks, _NO_MODEL, seconds))
         return Made(target, asked, outcome, _NO_MODEL, None, seconds, tokens=0)

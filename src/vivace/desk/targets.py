@@ -11,10 +11,10 @@ from vivace.edits.placing.region import Selection
 from vivace.syntax.lines import lines_of
 from vivace.workspace.document import Document, read
 from vivace.workspace.errors import PathRefused, WorkspaceError
-from vivace.workspace.ignore import why_not_read
+from vivace.workspace.ignore import secret_content, why_not_read
 from vivace.workspace.paths import SafePath, Workspace
 
-__all__ = ["Target", "names_a_file", "open_target", "split_lines", "workspace_of"]
+__all__ = ["Target", "names_a_file", "open_target", "read_target", "split_lines", "workspace_of"]
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 
@@ -59,13 +59,22 @@ def workspace_of(given: str) -> Workspace:
 def open_target(workspace: Workspace, given: str) -> Target:
     """Read a file for an edit; refuses what no model may see, before anything is sent."""
     name, selection = split_lines(given)
-    path = workspace.named(name)
+    return read_target(workspace.named(name), selection)
+
+
+def read_target(path: SafePath, selection: Selection | None = None) -> Target:
+    """What no model may see by its name is not even opened."""
     if not os.path.lexists(path.absolute):
-        raise PathRefused(f"There is no file {name}. If it is to be a new one, make it first.")
-    document = read(path)
-    if (why := why_not_read(path, document.data)) is not None:
+        raise PathRefused(f"There is no file {path}. If it is to be a new one, make it first.")
+    if (why := why_not_read(path, b"")) is not None:
         raise WorkspaceError(f"{why} So no model can edit it.")
+    document = read(path)
+    if (what := secret_content(document.data)) is not None:
+        raise WorkspaceError(
+            f"{path} is not read: it seems to hold {what}. So no model can edit it."
+        )
     count = len(lines_of(document.text))
     if selection is not None and not 0 <= selection[0] < selection[1] <= max(1, count):
-        raise PathRefused(f"{given} is no part of the file: {path} has the lines 1 to {count}.")
+        lines = f"{selection[0] + 1}-{selection[1]}"
+        raise PathRefused(f"{path}:{lines} is no part of the file: it has the lines 1 to {count}.")
     return Target(document, selection)

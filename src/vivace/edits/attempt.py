@@ -31,6 +31,7 @@ from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.placing.fitting import fitted
 from vivace.edits.placing.locate import Choice, choose, likeliest, rename_scope
 from vivace.edits.placing.region import Region, Selection, whole_file
+from vivace.edits.placing.sketch import has_comments
 from vivace.edits.placing.words import words_in
 from vivace.edits.relevance import divided, said_by, unrelated
 from vivace.edits.renaming import renames
@@ -86,6 +87,8 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     """How the place was found, where it was not given."""
     known: str | None = None
     """The answer itself, where no model is needed to know it."""
+    sketch: str = ""
+    """What a larger model has sketched, if it is that which is carried out."""
 
     @property
     def old(self) -> str:
@@ -205,7 +208,7 @@ def plan_delegate(
     )
     last = made.items[-1]
     asked = Message(role=last.role, content=f"{last.content}\n\n{carry_out}")
-    return replace(made, items=(*made.items[:-1], asked))
+    return replace(made, items=(*made.items[:-1], asked), sketch=sketch)
 
 
 def retry(made: EditPlan, outcome: Outcome) -> EditPlan:
@@ -350,7 +353,8 @@ class _RegionReader:
 
     @cached_property
     def _said(self) -> frozenset[str]:
-        return said_by(self._plan.task.instruction, self._plan.source.text)
+        made = self._plan
+        return said_by(f"{made.task.instruction}\n{made.sketch}", made.source.text)
 
     def feed(self, delta: str) -> list[Hunk]:
         _ = self._said  # worked out while the model writes, nobody waits for it
@@ -394,7 +398,7 @@ class _RegionReader:
         language = self._plan.source.language
         if not about_layout(asked):
             new = settle(old, new)
-        if language and not about_comments(asked):
+        if language and not about_comments(asked) and not has_comments(self._plan.sketch):
             new = keep_comments(old, new, language)
         return new
 

@@ -10,6 +10,7 @@ back.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
@@ -77,8 +78,11 @@ def _parts(hunk: Hunk) -> Iterator[Hunk]:
 def alike(old: str, new: str, share: float = _ALIKE) -> bool:
     """Whether one piece of code became the other: so large a share of the tokens is the same."""
     a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+    enough = share * max(len(a), len(b), 1)
+    if (Counter(a) & Counter(b)).total() < enough:
+        return False  # whatever their order; to compare that takes long where all is different
     same = len(a) - sum(end - start for start, end, _, _ in changes(a, b))
-    return same >= share * max(len(a), len(b), 1)
+    return same >= enough
 
 
 def unrelated(hunks: Sequence[Hunk], said: Collection[str]) -> list[Hunk]:

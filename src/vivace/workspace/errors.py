@@ -2,6 +2,7 @@
 
     WorkspaceError
     ├── PathRefused      the path leads where no edit may go
+    │   └── Protected    only a person may have it changed, by naming it
     ├── NotText          the file is there, but nothing that can be edited as text
     ├── FileChanged      the file is no longer what was read
     ├── CannotWrite      the file could not be replaced; it is as it was
@@ -26,6 +27,7 @@ __all__ = [
     "GitFailed",
     "NotText",
     "PathRefused",
+    "Protected",
     "WorkspaceError",
     "explain",
     "reason",
@@ -38,6 +40,17 @@ class WorkspaceError(VivaceError):
 
 class PathRefused(WorkspaceError):
     """The path leads out of the workspace, or to something that no edit may touch."""
+
+
+class Protected(PathRefused):
+    """A change there runs code or opens doors; ``why`` says how."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{path} was refused: {why}. To have it changed all the same, name it yourself."
+        )
+        self.path = path
+        self.why = why
 
 
 class NotText(WorkspaceError):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vivace.workspace.errors import PathRefused, WorkspaceError, explain
+from vivace.workspace.errors import PathRefused, Protected, WorkspaceError, explain
 from vivace.workspace.protected import plain_name, why_protected
 
 __all__ = ["SafePath", "Workspace", "open_folder", "top_level"]
@@ -98,9 +98,7 @@ class Workspace:
             )
         why = why_protected(found.parts) or why_protected(self._lexical(given) or found.parts)
         if why is not None and found not in [self._real(os.fspath(each)) for each in allow]:
-            raise PathRefused(
-                f"{found} was refused: {why}. To have it changed all the same, name it yourself."
-            )
+            raise Protected(found, why)
         _refuse_other_kinds(found)
         return found
 

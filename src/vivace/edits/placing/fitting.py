@@ -20,7 +20,7 @@ from vivace.errors import EditError
 from vivace.syntax.lines import dedented, line_end, lines_of, margin_of
 from vivace.syntax.source import Source
 
-__all__ = ["fitted"]
+__all__ = ["fitted", "with_margin_of"]
 
 _TELLING = 4
 """Letters and digits of a line by which it is known again."""
@@ -192,11 +192,15 @@ class _Fit:
 
     def _moved(self, each: Region, place: Region) -> list[str]:
         """Lines of the answer with the margin of the place they go to."""
-        lines, there = self._given.lines[each.start : each.end], lines_of(self._shown.text)
-        margin = margin_of(lines)
-        own, end = margin_of(there[place.start : place.end]), line_end(there)
-        bare = [dedented(line, margin).rstrip() for line in lines]
-        return [own + line + end if line else end for line in bare]
+        there = lines_of(self._shown.text)[place.start : place.end]
+        return with_margin_of(self._given.lines[each.start : each.end], there)
+
+
+def with_margin_of(lines: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Lines with the margin and the ends of those whose place they take."""
+    margin, own, end = margin_of(lines), margin_of(there), line_end(there)
+    bare = [dedented(line, margin).rstrip() for line in lines]
+    return [own + line + end if line else end for line in bare]
 
 
 def _with_margin(answer: Sequence[str], shown: str) -> str:
