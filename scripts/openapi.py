@@ -29,6 +29,7 @@ from vivace.errors import (
 from vivace.gateway.refusals import HEAD_TOO_LARGE, LATE
 from vivace.protocol import chat, events, requests
 from vivace.protocol.items import Item, Message, Tool
+from vivace.protocol.messages_api import types as messages
 
 TARGET = Path(__file__).parents[1] / "docs" / "openapi.json"
 
@@ -132,6 +133,26 @@ class Models(Struct):
     data: list[Model]
 
 
+MessagesBody = shaped(
+    messages.MessagesRequest,
+    "MessagesBody",
+    messages=list[Free],
+    system=str | list[Free] | None,
+    tools=list[Free] | None,
+    tool_choice=Free | None,
+    thinking=Free | None,
+    output_config=Free | None,
+    output_format=Free | None,
+)
+MessagesAnswer = shaped(messages.Message, "MessagesAnswer", content=list[Free], usage=Free)
+
+
+class MessagesError(Struct):
+    type: Literal["error"]
+    error: messages.ErrorBody
+    request_id: str
+
+
 class Completion(Struct):
     """Of Chat Completions, or of Completions."""
 
@@ -160,6 +181,8 @@ class Operation(Struct, kw_only=True):
     may: tuple[type[RequestError], ...] = ()
     """How it may refuse, beside what any endpoint may do."""
     keyless: bool = False
+    error: type[Struct] = Error
+    """The form of its refusals."""
 
 
 _BODY = (InvalidRequest, TooLarge)
@@ -257,6 +280,25 @@ OPERATIONS = (
         may=_TURN,
     ),
     Operation(
+        id="createMessage",
+        at="POST /v1/messages",
+        does="The same turns for clients of Anthropic's Messages API.",
+        takes=MessagesBody,
+        gives=MessagesAnswer,
+        streams=True,
+        may=_TURN,
+        error=MessagesError,
+    ),
+    Operation(
+        id="countTokens",
+        at="POST /v1/messages/count_tokens",
+        does="How many tokens such a request is.",
+        takes=MessagesBody,
+        gives=messages.TokenCount,
+        may=(*_BODY, NotFound),
+        error=MessagesError,
+    ),
+    Operation(
         id="listModels",
         at="GET /v1/models",
         does="What can be named as a model.",
@@ -325,10 +367,13 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "http://127.0.0.1:8765"}],
-        "security": [{"key": []}],
+        "security": [{"key": []}, {"anthropic": []}],
         "paths": paths,
         "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer"},
+                "anthropic": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+            },
             "responses": {
                 str(status): {"description": words, "content": _json(Error)}
                 for status, words in _WORDS.items()
@@ -339,7 +384,7 @@ def document() -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    types = [Error, requests.NamedTool, requests.AllowedTools]
+    types = [Error, MessagesError, requests.NamedTool, requests.AllowedTools]
     for operation in OPERATIONS:
         types += [each for each in (operation.takes, operation.gives) if isinstance(each, type)]
     _, schemas = msgspec.json.schema_components(dict.fromkeys(types), ref_template=_REF)
@@ -404,13 +449,19 @@ def _refusals(operation: Operation) -> dict[str, Any]:
     own |= {TooManyRequests.status, Unavailable.status}  # too many connections
     if not operation.keyless:
         own.add(Unauthorized.status)
-    refusals = {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(own)}
+    refusals = {str(status): _refusal(status, operation.error) for status in sorted(own)}
     if operation.id == "readiness":
         refusals["503"] = {
             "description": "What is down.",
             "content": {"text/plain": {"schema": _TEXT}},
         }
     return refusals
+
+
+def _refusal(status: int, form: type[Struct]) -> dict[str, Any]:
+    if form is Error or status in (LATE.status, HEAD_TOO_LARGE.status):  # before it has a path
+        return {"$ref": f"#/components/responses/{status}"}
+    return {"description": _WORDS[status], "content": _json(form)}
 
 
 def main() -> int:

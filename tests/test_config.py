@@ -17,6 +17,7 @@ from vivace.config import (
     ServerConfig,
     StoreConfig,
     load,
+    stand_ins,
 )
 from vivace.errors import ConfigError
 
@@ -266,3 +267,37 @@ def test_any_value_at_any_key_is_taken_or_refused_politely(
     path.write_text(f"version = 1\n{key} = {value}\n{ENGINE}")
     with contextlib.suppress(ConfigError):
         load(path, {})
+
+
+# -- names of other makers' models ----------------------------------------------------------------
+
+TIERS = '[[tiers]]\nname = "fast"\nengines = ["demo"]\n'
+
+
+def test_a_word_in_a_name_may_mean_a_tier_or_a_model(path: Path) -> None:
+    models = '[models]\nsonnet = "fast"\ngpt = "auto"\n'
+    config = read(path, SMALL + TIERS + models)
+    assert list(stand_ins(config).items()) == [
+        ("sonnet", "fast"),
+        ("gpt", "auto"),
+        ("haiku", "fast"),
+        ("opus", "deep"),
+    ]
+    assert read(path, SMALL + '[models]\nopus = "local-model"\n').models == {"opus": "local-model"}
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ('sonnet = "fasst"', "models.sonnet is 'fasst', which is not there; did you mean 'fast'?"),
+        ('sonnet = "xyz"', "there are: fast, auto."),
+        ("sonnet = 1", "models"),
+        ('"" = "fast"', "a word cannot be empty"),
+    ],
+)
+def test_a_word_that_means_nothing_is_named(path: Path, models: str, said: str) -> None:
+    assert said in complaint(path, f"{SMALL}{TIERS}[models]\n{models}\n")
+
+
+def test_auto_means_nothing_without_tiers(path: Path) -> None:
+    assert "'auto', which is not there" in complaint(path, SMALL + '[models]\nopus = "auto"\n')

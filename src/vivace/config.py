@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ from vivace.scheduling.limits import Limits
 
 __all__ = [
     "LOCAL",
+    "STAND_INS",
     "Config",
     "EngineConfig",
     "KeyConfig",
@@ -37,6 +39,7 @@ __all__ = [
     "VllmConfig",
     "keys_in",
     "load",
+    "stand_ins",
 ]
 
 Count = Annotated[int, Meta(ge=0)]
@@ -238,6 +241,17 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     keys: tuple[KeyConfig, ...] = ()
+    models: dict[str, Name] = {}
+    """Words in names by which clients of Anthropic's API ask, and what answers for them here."""
+
+
+STAND_INS: Mapping[str, str] = MappingProxyType({"haiku": "fast", "sonnet": "auto", "opus": "deep"})
+"""Where there are such tiers, and nothing else is configured."""
+
+
+def stand_ins(config: Config) -> dict[str, str]:
+    """What was written counts first, in its order."""
+    return {**config.models, **{w: n for w, n in STAND_INS.items() if w not in config.models}}
 
 
 class _Keys(Struct, frozen=True):
@@ -300,6 +314,7 @@ def check(raw: dict[str, Any], path: Path) -> Config:
     _check_hosts(config, path)
     _check_keys(config, path)
     _check_tiers(config, path)
+    _check_models(config, path)
     _check_remote(config, path)
     _check_memory(config, path)
     _check_proxies(config, path)
@@ -379,6 +394,19 @@ def _check_tiers(config: Config, path: Path) -> None:
                 f"{path}: engine {engine.name!r} keeps {engine.reserved} of {engine.slots} slots "
                 "free for interactive work, which leaves none for the rest."
             )
+
+
+def _check_models(config: Config, path: Path) -> None:
+    offered = _offered(config)
+    if {"fast", "deep"}.intersection(tier.name for tier in config.tiers):
+        offered.append("auto")
+    for word, name in config.models.items():
+        if not word:
+            raise ConfigError(f"{path}: models: a word cannot be empty; it stands in every name.")
+        if name not in offered:
+            near = difflib.get_close_matches(name, offered, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(offered)}."
+            raise ConfigError(f"{path}: models.{word} is {name!r}, which is not there; {advice}")
 
 
 def _check_proxies(config: Config, path: Path) -> None:

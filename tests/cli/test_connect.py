@@ -20,12 +20,16 @@ from click.testing import CliRunner, Result
 from tests.support.files import ROOT
 from tests.support.http import key, keys
 from tests.support.server import MODEL, RunningGateway, configuration
-from vivace.cli.clients import CLIENTS
+from vivace.cli.agents import AGENTS
+from vivace.cli.clients import CLIENTS as PLAIN_CLIENTS
 from vivace.cli.connect import connect
 from vivace.cli.settings_files import CannotEdit, TomlTable
 from vivace.engines.scripted import Reply, Say
 from vivace.errors import ConfigError
 
+CLIENTS = {
+    name: client for name, client in {**PLAIN_CLIENTS, **AGENTS}.items() if client.needs_model
+}
 FILLER = "qwen2.5-coder-1.5b"
 CODEX = ROOT / "tests/clients/node_modules/.bin/codex"
 
@@ -37,6 +41,7 @@ EXISTING = {
     ),
     "continue": ("models/vivace.yaml", "name: Written by hand\n"),
     "zed": ("zed/settings.json", '{"theme": "One Dark", "vim_mode": true}\n'),
+    "claude": ("vivace.json", '{"model": "sonnet"}\n'),
     "neovim": ("nvim/site/plugin/vivace.lua", "-- Mine.\n"),
     "emacs": (".emacs.d/vivace.el", ";; Mine.\n"),
     "helix": ("helix/languages.toml", '# Mine.\n[[language]]\nname = "rust"\n'),
@@ -55,6 +60,7 @@ class Desk:
         self.environment: dict[str, str | None] = {
             "HOME": str(home),
             "CODEX_HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(home),
             "CONTINUE_GLOBAL_DIR": str(home),
             "XDG_CONFIG_HOME": str(home),
             "XDG_DATA_HOME": str(home),
@@ -122,9 +128,9 @@ def alone(home: Path) -> Desk:
 def test_showing_writes_nothing_and_names_its_source(desk: Desk, client: str) -> None:
     shown = desk.does(client)
     assert desk.files() == {}
-    assert "checked 2026-11-15" in shown
+    assert "checked 2026-11-1" in shown
     assert MODEL in shown
-    assert desk.url in shown
+    assert desk.url.removesuffix("/v1") in shown
 
 
 @with_files
@@ -322,6 +328,55 @@ def test_a_disk_that_is_full_leaves_the_file_whole(
     assert str(path) in said
     assert "No space left" in said
     assert desk.files() == before
+
+
+# -- Claude Code ----------------------------------------------------------------------------------
+
+
+def claude_settings(desk: Desk, *options: str) -> dict[str, Any]:
+    desk.does("claude", "--write", "--yes", *options)
+    settings: dict[str, Any] = json.loads((desk.home / "vivace.json").read_text())
+    return settings
+
+
+def test_claude_code_gets_a_settings_file_of_its_own(desk: Desk) -> None:
+    settings = claude_settings(desk)
+    assert settings["env"] == {
+        "ANTHROPIC_BASE_URL": desk.url.removesuffix("/v1"),
+        "ANTHROPIC_AUTH_TOKEN": "none",
+        "ANTHROPIC_MODEL": MODEL,
+        "ANTHROPIC_DEFAULT_HAIKU_MODEL": MODEL,
+        "ANTHROPIC_DEFAULT_SONNET_MODEL": MODEL,
+        "ANTHROPIC_DEFAULT_OPUS_MODEL": MODEL,
+        "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "131072",
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000",
+        "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "131072",
+    }
+    assert f"claude --settings {desk.home / 'vivace.json'}" in desk.does("claude")
+
+
+def test_claude_code_takes_a_key_from_the_environment_only_when_told(desk: Desk) -> None:
+    settings = claude_settings(desk, "--key-env", "VIVACE_KEY")
+    assert settings["apiKeyHelper"] == "printenv VIVACE_KEY"
+    assert "ANTHROPIC_AUTH_TOKEN" not in settings["env"]
+
+
+def test_claude_codes_names_mean_tiers_and_the_narrowest_context_counts(home: Path) -> None:
+    engines = [
+        {"name": name, "kind": "scripted", "model": f"{name}-model", "context": context}
+        for name, context in (("small", 16_000), ("large", 64_000))
+    ]
+    tiers = [{"name": "deep", "engines": ["large"]}, {"name": "fast", "engines": ["small"]}]
+    with RunningGateway(config=configuration(engines=engines, tiers=tiers)) as gateway:
+        desk = Desk(home, gateway.url)
+        environment = claude_settings(desk)["env"]
+        names = [f"ANTHROPIC_DEFAULT_{name}_MODEL" for name in ("HAIKU", "SONNET", "OPUS")]
+        assert [environment[name] for name in names] == ["fast", "auto", "deep"]
+        assert environment["ANTHROPIC_MODEL"] == "deep"
+        assert environment["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "16000"
+        assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "4000"
+        assert "CLAUDE_CODE_AUTO_COMPACT_WINDOW" not in environment
+        assert "context of 16000" in desk.does("claude", "--model", "fast")
 
 
 # -- Codex ----------------------------------------------------------------------------------------
@@ -618,3 +673,18 @@ def test_what_zed_sends_for_a_prediction_is_answered(gateway: RunningGateway) ->
     answer = gateway.http.post("/v1/completions", json=body).json()
     assert answer["choices"][0]["text"] == "1"
     assert {"id", "object", "created", "model", "usage"} <= answer.keys()
+
+
+# -- agents ---------------------------------------------------------------------------------------
+
+
+def test_agents_are_told_how_to_start_the_tools(alone: Desk) -> None:
+    shown = alone.run("mcp", "--key-env", "VIVACE_KEY").stdout
+    table = tomllib.loads(shown[shown.index("[mcp_servers") : shown.index("# Claude Code")])
+    codex = table["mcp_servers"]["vivace"]
+    assert codex["args"][:2] == ["mcp", "--url"]
+    assert codex["env_vars"] == ["VIVACE_KEY"]
+    cursor = shown[shown.index("# Cursor") : shown.index("# VS Code")].partition("\n")[2]
+    started = json.loads(cursor)["mcpServers"]["vivace"]
+    assert [started["command"], *started["args"]][-1] == "${workspaceFolder}"
+    assert "claude mcp add vivace -- " in shown

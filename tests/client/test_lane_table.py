@@ -19,10 +19,19 @@ from vivace.client.events import ServerEvent, decode_event
 from vivace.client.lane_table import LaneTable, Request, Unheard, Unspoken
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import Finished, TextDelta, Tokens
-from vivace.conversation.session import Decision, Limits, Say, Session, Start, Stop, Ticket
+from vivace.conversation.session import (
+    Decision,
+    Limits,
+    Refuse,
+    Say,
+    Session,
+    Start,
+    Stop,
+    Ticket,
+)
 from vivace.conversation.turn import Turn, open_response
 from vivace.errors import TooManyRequests
-from vivace.protocol.codec import decode_client_event, encode
+from vivace.protocol.codec import decode_client_event, encode, error_frame
 from vivace.protocol.events import Event
 
 
@@ -333,6 +342,8 @@ class Server:
         for decision in decisions:
             if isinstance(decision, Say):
                 self.said.append(decision.event)
+            elif isinstance(decision, Refuse):
+                self.said.append(error_frame(decision.error, decision.ticket.lane))
             elif isinstance(decision, Start):
                 self.starting.append(decision.ticket)
             else:

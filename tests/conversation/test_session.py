@@ -26,6 +26,7 @@ from vivace.conversation.session import (
     Decision,
     Fetch,
     Limits,
+    Refuse,
     Say,
     Session,
     Start,
@@ -34,6 +35,7 @@ from vivace.conversation.session import (
 )
 from vivace.conversation.turn import Turn, open_response
 from vivace.errors import NotFound, Unauthorized
+from vivace.protocol.codec import error_frame
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
@@ -72,6 +74,8 @@ def started(decisions: list[Decision]) -> Ticket:
 
 def refused(decisions: list[Decision]) -> ErrorFrame:
     (decision,) = decisions
+    if isinstance(decision, Refuse):
+        return error_frame(decision.error, decision.ticket.lane)
     assert isinstance(decision, Say)
     assert isinstance(decision.event, ErrorFrame)
     return decision.event
@@ -356,7 +360,7 @@ def test_whoever_is_revoked_is_told_so_in_every_turn_that_did_not_begin() -> Non
     one.receive(create(lane="a"))
     decisions = one.revoke(Unauthorized("This key was revoked."))
     assert [each for each in decisions if isinstance(each, Stop)] == [Stop(running, "revoke")]
-    told = [refused([each]) for each in decisions if isinstance(each, Say)]
+    told = [refused([each]) for each in decisions if isinstance(each, Refuse)]
     assert [(frame.status, frame.error.code) for frame in told] == [(401, "invalid_api_key")] * 3
     assert one.found(fetch.ticket, Link("resp_old", None, (), ())) == []
     assert one.receive(create()) == []
@@ -424,6 +428,8 @@ class Connection(RuleBasedStateMachine):
             match decision:
                 case Say():
                     self.hear(decision.event)
+                case Refuse():
+                    self.hear(refused([decision]))
                 case Fetch():
                     self.takes_its_place(decision.ticket)
                     self.fetching.append(decision)
@@ -557,7 +563,7 @@ class Connection(RuleBasedStateMachine):
             seeking = [fetch.ticket for fetch in self.fetching]
             waiting = sum(len(queue) for queue in self.waiting.values())
             decisions = self.session.revoke(Unauthorized("This key was revoked."))
-            told = [refused([each]) for each in decisions if isinstance(each, Say)]
+            told = [refused([each]) for each in decisions if isinstance(each, Refuse)]
             assert len(told) == len(seeking) + waiting
             self.closed = True
             self.waiting.clear()

@@ -356,6 +356,16 @@ def test_a_warm_up_asks_for_one_token_and_tells_nothing(endpoint: Endpoint) -> N
     work = Work(id="r", model=MODEL, prompt=Chat(items=[user("hi")]), generate=False)
     assert deltas_of(endpoint, work) == [Finished("stop", Tokens(5, 0))]
     assert endpoint.asked[-1]["max_tokens"] == 1
+    assert endpoint.asked[-1]["messages"] == [{"role": "user", "content": "hi"}]
+
+
+def test_a_warm_up_in_which_no_user_speaks_is_padded(endpoint: Endpoint) -> None:
+    endpoint.answers(stream(delta(content="Y"), delta(reason="length"), usage(5, 1)))
+    told = Message(role="developer", content="Be kind.")
+    work = Work(id="r", model=MODEL, prompt=Chat(items=[told]), generate=False)
+    assert deltas_of(endpoint, work) == [Finished("stop", Tokens(5, 0))]
+    roles = [message["role"] for message in endpoint.asked[-1]["messages"]]
+    assert roles == ["system", "user"]
 
 
 # -- fill in the middle ---------------------------------------------------------------------------

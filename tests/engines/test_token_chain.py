@@ -567,3 +567,38 @@ def test_continuing_a_hundred_thousand_tokens_takes_under_five_milliseconds() ->
     kept = time.thread_time()
     talk.book.keep("resp_next", replace(prompt), [7] * 100, 1)
     assert time.thread_time() - kept < 0.05
+
+
+# -- templates that want a user -------------------------------------------------------------------
+
+
+class WantsAUser(ChatML):
+    """As Qwen 3.5's: without a question of the user's it gives up."""
+
+    def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
+        if last_user(messages) < 0:
+            raise ValueError("No user query found in messages.")
+        return super().render(messages, tools, opens=opens)
+
+
+def test_a_conversation_in_which_no_user_has_spoken_is_padded_at_its_end() -> None:
+    book = ChainBook(WantsAUser(), "append_only")
+    told = Message(id="m1", role="developer", content="You are a coding agent.")
+    asked = Message(id="m2", role="user", content="Hello")
+    forms = ToolForms(Toolbox((FunctionTool("f"),)))
+    warm = book.prompt(Chat(items=[told]), forms, None, "ada").ids
+    turn = book.prompt(Chat(items=[told, asked]), forms, None, "ada").ids
+    pairs = enumerate(zip(warm, turn, strict=False))
+    shared = next(place for place, (one, two) in pairs if one != two)
+    words = ChatML().encode(f"You are a coding agent.{END}\n{START}user\n")
+    assert warm[shared - len(words) : shared] == words  # all that was told is read before the turn
+
+
+def test_another_complaint_of_a_template_is_passed_on() -> None:
+    class Broken(ChatML):
+        def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
+            raise ValueError("broken")
+
+    book = ChainBook(Broken(), "unstable")
+    with pytest.raises(ValueError, match="broken"):
+        book.prompt(Chat(items=[Message(role="user", content="x")]), ToolForms(Toolbox()), None, "")

@@ -103,7 +103,7 @@ _TOO_DEEP = "[" * 100_000
             "invalid_type",
             "input[0].content[0].text",
         ),
-        ('{"input": [{"type": "dance"}]}', "invalid_value", "input[0].type"),
+        ('{"input": [{}]}', "missing_required_parameter", "input[0].type"),
         ('{"input": [5]}', "invalid_type", "input[0]"),
         (
             '{"input": [{"type": "item_reference", "id": "msg_x"}]}',
@@ -654,8 +654,8 @@ def test_a_compacted_conversation_starts_a_new_chain(
     assert fresh["usage"]["input_tokens"] > 5
 
 
-def test_a_compaction_from_elsewhere_is_refused(plain: httpx.Client) -> None:
-    item = {"type": "compaction", "encrypted_content": "somebody else's"}
+def test_a_compaction_that_was_changed_is_refused(plain: httpx.Client) -> None:
+    item = {"type": "compaction", "encrypted_content": "vivace1.somebody else's"}
     answer = plain.post(RESPONSES, json={"input": [item, user("x")]})
     assert answer.status_code == 400
     assert error(answer)["code"] == "invalid_compaction"

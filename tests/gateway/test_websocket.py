@@ -221,7 +221,7 @@ def test_too_many_waiting_turns_are_refused() -> None:
     [
         {"model": "unknown"},
         {"temperature": "hot"},
-        {"input": [{"type": "dance"}]},
+        {"input": [{}]},
         {"previous_response_id": "resp_unknown"},
     ],
     ids=["unknown model", "wrong type", "wrong item", "unknown parent"],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,8 @@ class Transcript(Struct, frozen=True):
 class Codex:
     """One user of Codex: a home, a workspace, and a gateway to talk to."""
 
-    def __init__(self, folder: Path, url: str, dialect: Dialect) -> None:
+    def __init__(self, folder: Path, url: str, dialect: Dialect, *, fetches: bool = False) -> None:
+        """``fetches``: it asks the server for its models, as it does if a command tells the key."""
         if not _PROGRAM.exists():
             pytest.skip("needs the Codex CLI: run scripts/install codex")
         self.workspace = folder / "workspace"
@@ -127,15 +129,17 @@ class Codex:
         home = folder / "codex"
         home.mkdir()
         (home / "catalog.json").write_text(json.dumps({"models": [_card(dialect)]}))
-        (home / "config.toml").write_text(
-            _CONFIG.format(
-                model=MODEL,
-                home=home,
-                url=url,
-                websocket=str(dialect.websocket).lower(),
-                workspace=self.workspace,
-            )
+        config = _CONFIG.format(
+            model=MODEL,
+            home=home,
+            url=url,
+            websocket=str(dialect.websocket).lower(),
+            workspace=self.workspace,
         )
+        if fetches:
+            config = re.sub(r"(?m)^(model_catalog_json|env_key) = .*\n", "", config)
+            config += '[model_providers.vivace.auth]\ncommand = "echo"\nargs = ["secret"]\n'
+        (home / "config.toml").write_text(config)
         # Built from nothing, so that no proxy, key or setting of this machine plays a part.
         self._environment = {
             "PATH": os.environ["PATH"],
@@ -144,6 +148,19 @@ class Codex:
             "CODEX_HOME": str(home),
             "VIVACE_KEY": "secret",
         }
+
+    def add_mcp_server(self, name: str, command: Sequence[str]) -> None:
+        """One that runs in the workspace and finds our modules where this process does."""
+        program, *arguments = command
+        with Path(self._environment["CODEX_HOME"], "config.toml").open("a") as config:
+            config.write(
+                f"\n[mcp_servers.{name}]\n"
+                f"command = {json.dumps(program)}\n"
+                f"args = {json.dumps(arguments)}\n"
+                "startup_timeout_sec = 60\nrequired = true\n"
+                f"cwd = {json.dumps(str(self.workspace))}\n"
+                f"env = {{ PYTHONPATH = {json.dumps(os.environ.get('PYTHONPATH', ''))} }}\n"
+            )
 
     def run(self, prompt: str) -> Transcript:
         with self.running(prompt) as run:

@@ -19,8 +19,9 @@ from msgspec import Struct
 from vivace import models
 from vivace.cli.settings_files import MARK, CannotEdit, Edit, TomlTable, WholeFile
 from vivace.models import Fim
+from vivace.protocol.codex import card
 
-__all__ = ["CLIENTS", "SMALLEST", "Client", "Endpoint", "Person", "Recipe", "Served"]
+__all__ = ["CLIENTS", "SMALLEST", "Client", "Endpoint", "Person", "Recipe", "Served", "narrow"]
 
 SMALLEST = 8192
 """The context to count on while nobody knows better: the default of an engine."""
@@ -100,21 +101,6 @@ def _quote(text: str) -> str:
 # is resumed without the profile. Accepted by Codex CLI 0.166.0.
 _CODEX = "Advanced Configuration, developers.openai.com/codex/config-advanced, checked 2026-11-15"
 
-# Short, because small models do what stands in short instructions.
-_CODEX_INSTRUCTIONS = """\
-You are a coding agent. You and the user share a workspace on their machine, and you reach it \
-through your tools.
-
-- Look before you change: read the files that matter, and search for where a name is used.
-- Change files with apply_patch, and only what the task needs. Keep to the style of the code \
-around it.
-- After a change, run what shows that it works: the tests, the type checker, or the program.
-- If a command fails, read its output and mend the cause. Do not repeat it unchanged.
-- Never discard work that is not yours, and never commit or push unless you were asked to.
-- When the task is done, say in a few sentences what you changed and how you know that it works. \
-If something is left undone or unsure, say so.
-"""
-
 # Codex 0.166.0 begins a conversation with about 5,200 tokens of tools and instructions, and more
 # where plugins or MCP servers are set up.
 _CODEX_NEEDS = 32_768
@@ -137,7 +123,9 @@ def _codex(endpoint: Endpoint, person: Person) -> Recipe:
         'model_provider = "vivace"\n'
         'model_catalog_json = "vivace.models.json"\n'
     )
-    cards = [_codex_card(model, place) for place, model in enumerate(endpoint.served, 1)]
+    cards = [
+        card(model.name, model.context, place) for place, model in enumerate(endpoint.served, 1)
+    ]
     catalogue = {"written_by": MARK, "models": cards}
     return Recipe(
         edits=(
@@ -145,48 +133,26 @@ def _codex(endpoint: Endpoint, person: Person) -> Recipe:
             WholeFile(home / "vivace.config.toml", profile),
             WholeFile(home / "vivace.models.json", _json(catalogue)),
         ),
-        notes=(*_codex_key(endpoint), "Start it with: codex --profile vivace", *_narrow(endpoint)),
+        notes=(
+            *_codex_key(endpoint),
+            "Start it with: codex --profile vivace",
+            *narrow(endpoint, "Codex", "over 5000", _CODEX_NEEDS),
+        ),
     )
-
-
-def _codex_card(model: Served, place: int) -> dict[str, Any]:
-    """The model in the form of Codex's own catalogue, which this one stands in for."""
-    return {
-        "slug": model.name,
-        "display_name": model.name,
-        "description": "Served by Vivace.",
-        "priority": place,
-        "visibility": "list",
-        "supported_in_api": True,
-        "base_instructions": _CODEX_INSTRUCTIONS,
-        "shell_type": "unified_exec",
-        "apply_patch_tool_type": "freeform",
-        # The tools are sent once and not with every turn, and a word of the user's interrupts the
-        # answer at once instead of waiting for its end.
-        "use_responses_lite": True,
-        "context_window": model.context,
-        "truncation_policy": {"mode": "tokens", "limit": min(10_000, model.context // 4)},
-        "input_modalities": ["text"],
-        "supported_reasoning_levels": [],
-        "support_verbosity": False,
-        "default_verbosity": None,
-        "experimental_supported_tools": [],
-        "availability_nux": None,
-        "upgrade": None,
-    }
 
 
 def _codex_key(endpoint: Endpoint) -> tuple[str, ...]:
     return (f"Codex takes the key from ${endpoint.key_env}.",) if endpoint.key_env else ()
 
 
-def _narrow(endpoint: Endpoint) -> tuple[str, ...]:
+def narrow(endpoint: Endpoint, agent: str, begins_with: str, needs: int) -> tuple[str, ...]:
+    """Advice where an agent's own words leave little of the model's context."""
     model = endpoint.model
-    if model.context >= _CODEX_NEEDS:
+    if model.context >= needs:
         return ()
     advice = (
-        f"{model.name} has a context of {model.context} tokens, and Codex fills over 5000 before "
-        f"your first word. Give the engine more if the machine can: context = {_CODEX_NEEDS}."
+        f"{model.name} has a context of {model.context} tokens, and {agent} fills {begins_with} "
+        f"before your first word. Give the engine more if the machine can: context = {needs}."
     )
     return (advice,)
 

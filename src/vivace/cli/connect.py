@@ -18,6 +18,7 @@ import click
 import msgspec
 from msgspec import Struct
 
+from vivace.cli.agents import AGENTS
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
 from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say
@@ -365,5 +366,5 @@ def _command(name: str, client: Client) -> click.Command:
     return click.command(name, help=f"Connect {client.title}.")(command)
 
 
-for _name, _client in {**CLIENTS, **EDITORS}.items():
+for _name, _client in {**CLIENTS, **AGENTS, **EDITORS}.items():
     connect.add_command(_command(_name, _client))

@@ -218,6 +218,6 @@ def _next_steps(url: str, model: str) -> str:
     return f"""
   Now, in another terminal:
     vivace ask{at} "Explain Python's with statement in two sentences."
-    vivace connect codex{at}     lines for Codex CLI; also sdk, curl, continue, zed
+    vivace connect codex{at}     lines for Codex CLI; also claude, sdk, curl, continue, zed
   The API stands at {url}, the model is called {model}. Ctrl-C ends it.
 """

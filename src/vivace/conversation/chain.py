@@ -35,6 +35,8 @@ class Link(Struct, frozen=True):
     """Whether it came to its own end: not failed, cut off or cancelled."""
     held: object = None
     """Its memory is counted by this, for as long as anything goes on from it."""
+    mark: bytes = b""
+    """Of all that was said up to its end, by which a client that says it again is understood."""
 
 
 def past_items(link: Link | None) -> list[Item]:
@@ -57,11 +59,14 @@ def tools_in(items: Sequence[Item]) -> Iterator[Tool]:
             yield from item.tools
 
 
-def check_input(items: Sequence[Item], past: Sequence[Item]) -> tuple[Item, ...]:
-    """The new items with references resolved; refuses what does not fit the conversation."""
+def check_input(items: Sequence[Item], past: Sequence[Item], resent: int = 0) -> tuple[Item, ...]:
+    """The new items with references resolved; refuses what does not fit the conversation.
+
+    The first ``resent`` of the items stand in the past.
+    """
     known = {item.id: item for item in past}
     resolved: list[Item] = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(items[resent:], resent):
         where = f"input[{index}]"
         if isinstance(item, ItemReference):
             found = known.get(item.id)
@@ -75,13 +80,13 @@ def check_input(items: Sequence[Item], past: Sequence[Item]) -> tuple[Item, ...]
         if isinstance(item, Compaction):
             compaction.unpack(item, where)
         resolved.append(item)
-    _check_outputs(items, past)
+    _check_outputs(items, past, resent)
     return tuple(resolved)
 
 
-def _check_outputs(items: Sequence[Item], past: Sequence[Item]) -> None:
+def _check_outputs(items: Sequence[Item], past: Sequence[Item], resent: int) -> None:
     calls: set[str] | None = None
-    for index, item in enumerate(items):
+    for index, item in enumerate(items[resent:], resent):
         if not isinstance(item, ToolOutput):
             continue
         if calls is None:

@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from vivace.errors import InvalidRequest
 from vivace.protocol.items import Compaction, InputText, Item, Message, NewId
 
-__all__ = ["REQUEST", "expand", "pack", "unpack"]
-
-_MARK = "vivace1."
+__all__ = ["REQUEST", "expand", "pack", "question", "unpack"]
 
 REQUEST = (
     "Summarise the conversation so far for a colleague who continues it and sees only your "
@@ -27,20 +25,26 @@ REQUEST = (
 _HEADING = "Summary of the conversation so far:\n"
 
 
+def question() -> Message:
+    """What the model is asked at the end of a conversation that is to be put in short."""
+    return Message(role="user", content=REQUEST)
+
+
 def pack(summary: str, new_id: NewId) -> Compaction:
-    content = _MARK + base64.urlsafe_b64encode(summary.encode()).decode()
+    content = Compaction.MARK + base64.urlsafe_b64encode(summary.encode()).decode()
     return Compaction(id=new_id("cmp"), encrypted_content=content)
 
 
 def unpack(item: Compaction, where: str) -> str:
     content = item.encrypted_content
     try:
-        if content.startswith(_MARK):
-            return base64.b64decode(content.removeprefix(_MARK), b"-_", validate=True).decode()
+        if item.ours:
+            packed = content.removeprefix(Compaction.MARK)
+            return base64.b64decode(packed, b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         pass
     raise InvalidRequest(
-        "This compaction was not made by this server and cannot be read here. Send the "
+        "This compaction cannot be read here: it was changed since it was made. Send the "
         "conversation itself, or compact it again.",
         code="invalid_compaction",
         param=f"{where}.encrypted_content",

@@ -97,9 +97,12 @@ def _standing(item: Item) -> bool:
     )
 
 
-def refuse_images(items: Sequence[Item], model: str) -> None:
-    """Say at once that a text-only model cannot see, rather than answer as if it had."""
-    for index, item in enumerate(items):
+def refuse_images(items: Sequence[Item], model: str, first: int = 0) -> None:
+    """Say at once that a text-only model cannot see, rather than answer as if it had.
+
+    ``first``: the place of these items among all that the client sent.
+    """
+    for index, item in enumerate(items, first):
         parts = (
             item.content
             if isinstance(item, Message)

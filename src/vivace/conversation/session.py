@@ -8,7 +8,7 @@ session with one turn.
 
     receive(create) ─► waiting ─► Fetch ─► found() ─► Start ─► settle()
                                    │          │         └────► refuse()
-                                   │          └─ unknown ────► error frame
+                                   │          └─ unknown ────► Refuse
                                    └─ parent in memory: straight to Start
 
     receive(steer) ─► Stop, accepted ─► settle() ─► successor: Start ─► its created commits
@@ -25,6 +25,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vivace.conversation import compaction
 from vivace.conversation.chain import Link, check_input, past_items
 from vivace.conversation.steering import Accepted, Desk, SteerCode, open_calls, successor_of
 from vivace.errors import InvalidRequest, NotFound, RequestError, TooManyRequests
@@ -33,7 +34,19 @@ from vivace.protocol.events import Event, InterruptAccepted
 from vivace.protocol.items import Item, NewId, admit
 from vivace.protocol.requests import ClientEvent, CreateResponse, Interrupt, Steer
 
-__all__ = ["Decision", "Fetch", "Limits", "Say", "Session", "Start", "Stop", "StopHow", "Ticket"]
+__all__ = [
+    "Decision",
+    "Fetch",
+    "Limits",
+    "Refuse",
+    "Resent",
+    "Say",
+    "Session",
+    "Start",
+    "Stop",
+    "StopHow",
+    "Ticket",
+]
 
 _LANE = re.compile(r"[A-Za-z0-9_.\-]{1,256}")
 StopHow = Literal["interrupt", "cancel", "disconnect", "revoke", "steer"]
@@ -58,6 +71,7 @@ class Ticket:
         "parent",
         "past",
         "request",
+        "resent",
         "running",
         "steers",
         "successor_id",
@@ -75,6 +89,8 @@ class Ticket:
         self.lane = lane
         self.request = request
         self.parent: Link | None = None
+        self.resent = 0
+        """How many items of the request stand in the past already: the client said them again."""
         self.past: list[Item] = []
         self.input: tuple[Item, ...] = ()
         self.running = False
@@ -97,10 +113,24 @@ class Ticket:
         return response_id == self.id or response_id in self.line
 
 
+class Resent(Struct, frozen=True):
+    """A conversation that is sent whole: it goes on from this turn, behind so many of its items."""
+
+    link: Link
+    items: int
+
+
 class Say(Struct, frozen=True):
     """Send this event."""
 
     event: Event
+
+
+class Refuse(Struct, frozen=True):
+    """Tell the client why this turn will not be, in the form that it understands."""
+
+    ticket: Ticket
+    error: RequestError
 
 
 class Fetch(Struct, frozen=True):
@@ -128,7 +158,7 @@ class Stop(Struct, frozen=True):
     at_item_end: bool = False
 
 
-Decision = Say | Fetch | Start | Stop
+Decision = Say | Refuse | Fetch | Start | Stop
 
 
 class _Lane:
@@ -164,20 +194,24 @@ class Session:
 
     # -- what the client says ---------------------------------------------------------------------
 
-    def receive(self, event: ClientEvent) -> list[Decision]:
+    def receive(self, event: ClientEvent, resent: Resent | None = None) -> list[Decision]:
+        """``resent``: what of a request's items the client says again, and after which turn."""
         if isinstance(event, CreateResponse):
-            return [] if self._closed else self._create(event)
+            return [] if self._closed else self._create(event, resent)
         if isinstance(event, Interrupt):
             return self._interrupt(event)
         return self._steer(event)
 
-    def _create(self, request: CreateResponse) -> list[Decision]:
+    def _create(self, request: CreateResponse, resent: Resent | None) -> list[Decision]:
         lane = request.body.stream_id
         problem = self._lane_problem(lane)
         if problem is not None:
             return [Say(error_frame(problem, lane))]
         self._lanes.setdefault(lane, _Lane())
-        self._waiting.append(Ticket(self._new_id("resp"), lane, request))
+        ticket = Ticket(self._new_id("resp"), lane, request)
+        if resent is not None:
+            ticket.parent, ticket.resent = resent.link, resent.items
+        self._waiting.append(ticket)
         return self._advance()
 
     def _lane_problem(self, lane: str | None) -> RequestError | None:
@@ -399,7 +433,7 @@ class Session:
         """Why a turn will not be; its steers come back with their words."""
         said: list[Decision] = []
         if not ticket.line:  # nobody asked for a successor but by its steers
-            said.append(Say(error_frame(error, ticket.lane)))
+            said.append(Refuse(ticket, error))
         for steer in (*ticket.carried, *ticket.steers):
             code: SteerCode = "successor_creation_failed"
             said.append(self._hand_back(steer, ticket.lane, code, error.message))
@@ -429,7 +463,7 @@ class Session:
     def _seek_parent(self, ticket: Ticket) -> list[Decision]:
         wanted = ticket.request.body.previous_response_id
         if wanted is None:
-            return self._begin(ticket, None)
+            return self._begin(ticket, ticket.parent)
         own = self._lanes[ticket.lane]
         for lane in (own, *self._lanes.values()):
             if lane.latest is not None and lane.latest.id == wanted:
@@ -441,7 +475,9 @@ class Session:
         ticket.past = past_items(parent)
         returned = self._take_pending(ticket)
         try:
-            fresh = check_input(ticket.request.items, ticket.past)
+            fresh = check_input(ticket.request.items, ticket.past, ticket.resent)
+            if ticket.request.compacts:
+                fresh = (*fresh, compaction.question())
             if not (fresh or ticket.past or ticket.request.fill) and ticket.request.generates:
                 raise InvalidRequest(
                     "Missing required field 'input'.",
@@ -467,7 +503,9 @@ class Session:
             return [self._hand_back(steer, ticket.lane, code, problem) for steer in pending]
         ticket.carried = pending
         steered = (item for steer in pending for item in steer.items)
-        ticket.request = replace(ticket.request, items=(*steered, *ticket.request.items))
+        items, resent = ticket.request.items, ticket.resent
+        items = (*items[:resent], *steered, *items[resent:])
+        ticket.request = replace(ticket.request, items=items)
         return []
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from vivace.conversation import compaction
 from vivace.conversation.deltas import (
     CallOpened,
     Delta,
     Finished,
     ReasoningDelta,
+    TextDelta,
     Tokens,
 )
 from vivace.conversation.open_items import (
@@ -29,6 +31,8 @@ from vivace.conversation.states import MOVES, OPENS, TAKES, TERMINAL_EVENT, Stat
 from vivace.protocol.events import (
     IncompleteDetails,
     InputTokensDetails,
+    OutputItemAdded,
+    OutputItemDone,
     OutputItemInterrupted,
     OutputTokensDetails,
     QueuePlace,
@@ -44,7 +48,7 @@ from vivace.protocol.events import (
 from vivace.protocol.items import Item, ItemStatus, NewId, ToolCall
 from vivace.protocol.requests import CreateResponse, TextConfig
 
-__all__ = ["Turn", "open_response", "usage_of"]
+__all__ = ["Summary", "Turn", "open_response", "stillborn", "usage_of"]
 
 
 def open_response(
@@ -84,6 +88,19 @@ def open_response(
         routing=routing,
         fill=UNSET if request.fill is None else True,
     )
+
+
+def stillborn(
+    request: CreateResponse,
+    response_id: str,
+    lane: str | None,
+    problem: ResponseProblem,
+    now: int,
+) -> list[ResponseEvent]:
+    """A response that fails as it is created: it was refused, and nothing is kept of it."""
+    response = open_response(request, response_id, request.body.model or "", now)
+    turn = Turn(replace(response, store=False), lambda prefix: prefix, lane)
+    return turn.fail(problem.code, problem.message, now)
 
 
 def usage_of(tokens: Tokens) -> Usage:
@@ -270,3 +287,26 @@ class Turn:
             *self._announce(),
             TERMINAL_EVENT[status](**self._numbering.stamp(), response=self.response),
         ]
+
+
+class Summary(Turn):
+    """A turn whose answer is the conversation in short: one item, which comes whole."""
+
+    def __init__(self, response: Response, new_id: NewId, stream_id: str | None = None) -> None:
+        super().__init__(response, new_id, stream_id)
+        self._text: list[str] = []
+
+    def feed(self, delta: Delta, now: int) -> list[ResponseEvent]:
+        if isinstance(delta, TextDelta):
+            self._text.append(delta.text)
+        if self._status != "in_progress" or not isinstance(delta, Finished):
+            return []
+        packed: list[ResponseEvent] = []
+        if delta.reason == "stop":
+            item = compaction.pack("".join(self._text), self._new_id)
+            self._output.append(item)
+            packed = [
+                OutputItemAdded(**self._numbering.stamp(), output_index=0, item=item),
+                OutputItemDone(**self._numbering.stamp(), output_index=0, item=item),
+            ]
+        return [*packed, *self._finish(delta, now)]

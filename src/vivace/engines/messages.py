@@ -11,7 +11,7 @@ from vivace.engines.base import Chat
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.items import Item, Message, ToolCall, ToolOutput, text_of
 
-__all__ = ["chat_messages", "estimate_tokens"]
+__all__ = ["chat_messages", "estimate_tokens", "with_user"]
 
 # Where no tokenizer is at hand, lengths are guessed from characters. Code has more tokens than
 # prose; three characters for one keeps the guess on the safe side.
@@ -47,6 +47,14 @@ def chat_messages(chat: Chat, forms: ToolForms) -> list[dict[str, Any]]:
             if message is not None:
                 messages.append(message)
     return _outputs_first(messages)
+
+
+def with_user(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Some templates refuse a conversation in which no user has spoken, as a warm-up is. What is
+    put there is at the end, where it makes nothing before it another."""
+    if any(message["role"] == "user" for message in messages):
+        return messages
+    return [*messages, {"role": "user", "content": "."}]
 
 
 def _outputs_first(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

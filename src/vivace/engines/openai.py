@@ -21,7 +21,7 @@ from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure
-from vivace.engines.messages import chat_messages, estimate_tokens
+from vivace.engines.messages import chat_messages, estimate_tokens, with_user
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineDied
 from vivace.models import Fim
@@ -99,6 +99,8 @@ class OpenAIEngine:
         if isinstance(work.prompt, Chat):
             forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
             path, body = "/chat/completions", self._chat(work.prompt, forms)
+            if not work.generate:
+                body["messages"] = with_user(body["messages"])
         else:
             forms = ToolForms(Toolbox())
             path, body = "/completions", self._completion(work.prompt)

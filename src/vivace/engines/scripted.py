@@ -94,6 +94,8 @@ class Call(Struct, frozen=True, tag_field="do", tag="call"):
     name: str
     text: str
     custom: bool = False
+    namespace: str | None = None
+    """In which the tool is declared, if it is in one."""
 
 
 class Stall(Struct, frozen=True, tag_field="do", tag="stall"):
@@ -475,7 +477,7 @@ class _Request:
                     yield from (ReasoningDelta(token) for token in _tokens(act.text))
                     self.texts.append(act.text)
                 case Call():
-                    yield CallOpened(act.name, act.custom)
+                    yield CallOpened(act.name, act.custom, act.namespace)
                     yield from (CallText(token) for token in _tokens(act.text))
                     self.texts.append(act.text)
                 case _:

@@ -21,9 +21,9 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from vivace.engines.base import Chat
-from vivace.engines.messages import chat_messages, estimate_tokens
+from vivace.engines.messages import chat_messages, estimate_tokens, with_user
 from vivace.engines.tool_forms import ToolForms
-from vivace.protocol.items import Item, Message, Reasoning, ToolCall
+from vivace.protocol.items import Item, by_model
 
 __all__ = ["ChainBook", "Growth", "Messages", "Outline", "Prompt", "Template", "classify"]
 
@@ -204,12 +204,20 @@ class ChainBook:
         """Render and encode. It touches no chain, so that another thread may do it."""
         messages = chat_messages(outline.chat, outline.forms)
         if outline.before is None:
-            tools = outline.forms.declarations()
-            ids = self._template.encode(self._template.render(messages, tools, opens=True))
+            ids = self._template.encode(self._whole(messages, outline.forms.declarations()))
         else:
             said = outline.before[len(outline.at_hand) :].tolist()
             ids = [*outline.at_hand, *said, *self._template.encode(self._new_part(messages))]
         return Prompt(ids, outline.key, outline.covered, outline.last, outline.before)
+
+    def _whole(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
+        try:
+            return self._template.render(messages, tools, opens=True)
+        except Exception:
+            padded = with_user(messages)
+            if padded is messages:
+                raise
+            return self._template.render(padded, tools, opens=True)
 
     def keep(self, response_id: str, prompt: Prompt, generated: Sequence[int], said: int) -> None:
         """Remember what the model saw and said, closed as its template closes a turn."""
@@ -254,7 +262,7 @@ class ChainBook:
         covered = chain.covered
         if covered and (len(chat.items) < covered or chat.items[covered - 1].id != chain.last):
             return None  # something was dropped from the past
-        if not all(map(_by_model, chat.items[covered : covered + chain.said])):
+        if not all(map(by_model, chat.items[covered : covered + chain.said])):
             return None  # what it said was dropped, in part or whole: interrupted, or truncated
         new = chat.items[covered + chain.said :]
         messages = chat_messages(Chat(items=new), ToolForms(chat.toolbox))
@@ -265,8 +273,3 @@ class ChainBook:
             return None
         self._chains.move_to_end(parent or "")
         return new
-
-
-def _by_model(item: Item) -> bool:
-    spoken = isinstance(item, Message) and item.role == "assistant"
-    return spoken or isinstance(item, ToolCall | Reasoning)

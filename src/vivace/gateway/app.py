@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import hashlib
 import logging
 import os
 import signal
@@ -38,6 +39,7 @@ from vivace.config import (
     VllmConfig,
     check_reach,
     check_remote,
+    stand_ins,
 )
 from vivace.conversation.session import Limits
 from vivace.engines.base import Card, Engine
@@ -57,6 +59,7 @@ from vivace.gateway.http import fault, json_response, speaks_errors, wrong_addre
 from vivace.gateway.ids import now
 from vivace.gateway.keyring import Keyring
 from vivace.gateway.limiter import LocalLimiter
+from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
 from vivace.gateway.records import LocalEventLog
@@ -68,6 +71,7 @@ from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
 from vivace.logs import on_loop_error
 from vivace.models import Fim
+from vivace.protocol import codex
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
@@ -197,6 +201,7 @@ class Gateway:
         self.catalogue = Catalogue(
             [build_engine(engine, base, self.supervisor) for engine in config.engines],
             [_tier(tier) for tier in config.tiers],
+            stand_ins(config),
         )
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
         scheduler = Scheduler(self.catalogue.tiers, rooms)
@@ -234,6 +239,7 @@ class Gateway:
         routes = [
             *ResponsesApi(self.runner, max_body).routes(),
             *ChatApi(self.runner, max_body).routes(),
+            *MessagesApi(self.runner, self.catalogue, max_body).routes(),
             Route("/v1/models", self._models),
             Route("/v1/models/{name:path}", speaks_errors(self._model)),
             Route("/healthz", self._healthz),
@@ -344,8 +350,21 @@ class Gateway:
         }
 
     async def _models(self, request: Request) -> HttpResponse:
+        # An editor that started Codex has it say its own name there, so any name will do.
+        if "originator" in request.headers and "client_version" in request.query_params:
+            return self._codex_models()
         cards = [self._describe(card) for card in self.catalogue.cards]
         return json_response({"object": "list", "data": cards})
+
+    def _codex_models(self) -> HttpResponse:
+        tiers = [tier.name for tier in self._config.tiers]
+        models = [
+            codex.card(card.name, card.context, place, tiers)
+            for place, card in enumerate(self.catalogue.cards, 1)
+        ]
+        answer = json_response({"models": models})
+        answer.headers["etag"] = f'"{hashlib.sha256(bytes(answer.body)).hexdigest()[:16]}"'
+        return answer
 
     async def _model(self, request: Request) -> HttpResponse:
         return json_response(self._describe(self.catalogue.card(request.path_params["name"])))

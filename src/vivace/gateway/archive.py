@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
+from vivace.conversation.session import Resent
 from vivace.errors import InvalidRequest, RequestError, ServerFault
 from vivace.gateway.ports import EventLog
 from vivace.gateway.recent import Recent
@@ -79,6 +80,8 @@ class Archive:
         self._store = store
         self._memory = memory
         self._links: Recent[Link] = Recent(memory, "links")
+        self._unstored: Recent[Link] = Recent(memory, "links")
+        """By their marks: turns that only a client can continue that says everything again."""
 
     # -- chains -----------------------------------------------------------------------------------
 
@@ -107,6 +110,20 @@ class Archive:
             link = Link(turn.id, link, tuple(said), tuple(ended.output), turn.tokens, whole, held)
         del rows
         return link
+
+    def resent(self, ends: Sequence[tuple[int, bytes]], owner: str) -> Resent | None:
+        """The newest turn that a conversation goes on from which is sent whole, by the marks of
+        where one may have ended."""
+        for items, mark in ends:
+            link = self._unstored.get(owner, mark.hex())
+            if link is not None:
+                return Resent(link, items)
+        return None
+
+    def remember(self, link: Link, owner: str) -> None:
+        """One that is not stored, while memory lasts: its client may say it again."""
+        if link.mark and link.output:
+            self._unstored.put(owner, link.mark.hex(), link)
 
     def weigh(self, said: Sequence[Item], output: Sequence[Item], owner: str) -> Held:
         """Count the memory of a turn that has ended and can be continued."""
@@ -143,6 +160,7 @@ class Archive:
     def forget(self, owner: str) -> None:
         """Later turns of a chain hold a deleted one; they must not be continued from memory."""
         self._links.clear(owner)
+        self._unstored.clear(owner)
 
     @property
     def trouble(self) -> str | None:

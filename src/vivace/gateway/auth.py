@@ -64,18 +64,27 @@ class Keys:
         """Whether an owner that came in may still speak."""
         return owner in self._names
 
-    def owner_of(self, authorization: str | None) -> str:
-        """Whose the key in an Authorization header is; refuses an unknown one."""
+    def owner_of(self, authorization: str | None, api_key: str | None = None) -> str:
+        """Whose the key is in an Authorization header, or in the ``x-api-key`` of Anthropic's
+        clients; refuses an unknown one.
+
+        Such a client sends both when a person has set both, one of them for another server: so the
+        first that is known counts.
+        """
         if not self.needed:
             return LOCAL
-        scheme, _, key = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer" or not key:
-            raise Unauthorized("Send your key in the header 'Authorization: Bearer KEY'.")
-        # Found by its hash, of which nobody can choose the bytes: the time it takes tells nothing.
-        owner = self._owners.get(hashlib.sha256(key.strip().encode()).hexdigest())
-        if owner is None:
-            raise Unauthorized("This key is not known here; ask whoever runs this server.")
-        return owner
+        scheme, _, token = (authorization or "").partition(" ")
+        given = [key for key in (token if scheme.lower() == "bearer" else "", api_key) if key]
+        if not given:
+            raise Unauthorized(
+                "Send your key in the header 'Authorization: Bearer KEY' or 'x-api-key: KEY'."
+            )
+        for key in given:
+            # Found by its hash, whose bytes nobody can choose: the time it takes tells nothing.
+            owner = self._owners.get(hashlib.sha256(key.strip().encode()).hexdigest())
+            if owner is not None:
+                return owner
+        raise Unauthorized("This key is not known here; ask whoever runs this server.")
 
 
 def check_origin(origin: str | None, allowed: Iterable[str]) -> None:

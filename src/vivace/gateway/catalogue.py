@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,10 @@ from vivace.protocol.events import Routing
 from vivace.scheduling.tiers import AUTO, Ask, Tier, route
 
 __all__ = ["Catalogue", "Offer"]
+
+
+_SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority", "scale"})
+"""What ``service_tier`` says on OpenAI's own servers."""
 
 
 class Offer(Struct, frozen=True):
@@ -25,7 +29,13 @@ class Offer(Struct, frozen=True):
 
 
 class Catalogue:
-    def __init__(self, engines: Iterable[Engine], tiers: Sequence[Tier] = ()) -> None:
+    def __init__(
+        self,
+        engines: Iterable[Engine],
+        tiers: Sequence[Tier] = (),
+        stand_ins: Mapping[str, str] | None = None,
+    ) -> None:
+        """``stand_ins``: what answers for names with such a word in them."""
         self.engines = tuple(engines)
         self.by_name = {engine.name: engine for engine in self.engines}
         pooled = {name for tier in tiers for name in tier.engines}
@@ -38,6 +48,8 @@ class Catalogue:
         self._offers = {tier.name: self._offer(tier) for tier in self.tiers}
         self._routed = {tier.name: tier for tier in tiers if tier.name in ("fast", "deep")}
         self._default = next(iter(self._offers))
+        self._stand_ins = stand_ins or {}
+        self._named = {tier.name for tier in tiers} - _SERVICE_TIERS
 
     def _offer(self, tier: Tier) -> Offer:
         pool = [self.by_name[name] for name in tier.engines]
@@ -65,6 +77,11 @@ class Catalogue:
         found = self._offers.get(model or self._default)
         return found.tier if found is not None else None
 
+    def named(self, service_tier: str | None) -> str | None:
+        """The tier of ours that a request's ``service_tier`` names, if it does: OpenAI's words keep
+        their meaning, even where a tier is called so."""
+        return service_tier if service_tier in self._named else None
+
     def offer(self, model: str | None) -> Offer:
         """The tier of this name; without one, the first that was configured."""
         found = self._offers.get(model or self._default)
@@ -79,6 +96,19 @@ class Catalogue:
                 param="model",
             )
         return found
+
+    def stand_in(self, model: str | None) -> str | None:
+        """What answers for a name by which clients of another maker ask; None is the default. One
+        that is served here means itself, and one that means nothing here will not be found."""
+        if self._serves(model):
+            return model
+        for word, name in self._stand_ins.items():
+            if word.lower() in (model or "").lower():
+                return name if self._serves(name) else None
+        return None if (model or "").startswith("claude") else model
+
+    def _serves(self, model: str | None) -> bool:
+        return self.tier(model) is not None or self.routes(model)
 
     def routed(self, ask: Ask) -> tuple[Offer, Routing]:
         """The tier that ``auto`` means for this request."""

@@ -18,12 +18,14 @@ from vivace.gateway.auth import Keys, check_host, check_origin
 from vivace.gateway.connections import ABORT, Connections, Hold
 from vivace.gateway.ids import new_id
 from vivace.protocol.codec import encode, error_payload, retry_headers
+from vivace.protocol.codex import is_codex
+from vivace.protocol.messages_api import errors as messages_errors
 
 __all__ = ["Front", "error_body", "error_headers"]
 
 log = logging.getLogger("vivace.front")
 
-_OPEN = frozenset({"/healthz", "/readyz"})
+_OPEN = frozenset({"/", "/healthz", "/readyz"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 
@@ -55,13 +57,14 @@ class Front:
         request_id = _request_id(headers)
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
+        state["codex"] = is_codex(headers)
 
         try:
             if self._hosts or not self._keys.needed:
                 check_host(headers.getlist("host"), self._hosts)
             check_origin(headers.get("origin"), self._origins)
             public = scope["path"] in _OPEN or _is_preflight(scope, headers)
-            state["owner"] = LOCAL if public else self._keys.owner_of(headers.get("authorization"))
+            state["owner"] = LOCAL if public else self._owner(headers)
             if scope["type"] == "websocket" and scope["path"] not in self._sockets:
                 raise NotFound(f"There is no WebSocket at {scope['path']}.")
             hold = self._connections.hold(state["owner"])
@@ -77,13 +80,16 @@ class Front:
         finally:
             self._connections.release(hold)
 
+    def _owner(self, headers: Headers) -> str:
+        return self._keys.owner_of(headers.get("authorization"), headers.get("x-api-key"))
+
     async def _answer(self, scope: Scope, receive: Receive, send: Send, hold: Hold) -> None:
         state = scope["state"]
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 hold.abort = scope["extensions"][ABORT]
-                headers = {"x-request-id": state["request_id"], **state.get("headers", {})}
+                headers = {**_id_headers(scope), **state.get("headers", {})}
                 MutableHeaders(scope=message).update(headers)
             await send(message)
 
@@ -128,7 +134,19 @@ def _request_id(headers: Headers) -> str:
     return given if _REQUEST_ID.fullmatch(given) else new_id("req")
 
 
-def error_body(error: RequestError, request_id: str) -> bytes:
+def _id_headers(scope: Scope) -> dict[str, str]:
+    """The request's id, under the names by which its client looks for it."""
+    request_id: str = scope["state"]["request_id"]
+    headers = {"x-request-id": request_id}
+    if messages_errors.speaks_messages(scope["path"]):
+        headers["request-id"] = request_id
+    return headers
+
+
+def error_body(error: RequestError, request_id: str, path: str = "") -> bytes:
+    """In the form of the API that the path belongs to."""
+    if messages_errors.speaks_messages(path):
+        return messages_errors.error_body(error, request_id)
     return encode({"error": error_payload(error, request_id)})
 
 
@@ -142,7 +160,7 @@ def error_headers(error: RequestError) -> dict[str, str]:
 async def _refuse(scope: Scope, send: Send, error: RequestError, request_id: str) -> None:
     """Answer before the application sees it; an upgrade is answered as plain HTTP."""
     prefix = "websocket." if scope["type"] == "websocket" else ""
-    headers = {**error_headers(error), "x-request-id": request_id}
+    headers = {**error_headers(error), **_id_headers(scope)}
     await send(
         {
             "type": f"{prefix}http.response.start",
@@ -150,5 +168,5 @@ async def _refuse(scope: Scope, send: Send, error: RequestError, request_id: str
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }
     )
-    body = error_body(error, request_id)
+    body = error_body(error, request_id, scope["path"])
     await send({"type": f"{prefix}http.response.body", "body": body})

@@ -58,6 +58,7 @@ __all__ = [
 log = logging.getLogger("vivace.http")
 
 _PIECE = 64 * 1024
+_SILENCE = 15.0
 
 Handler = Callable[[Request], Coroutine[Any, Any, HttpResponse]]
 
@@ -93,7 +94,7 @@ async def _send_pieces(data: bytes, send: Send) -> None:
 
 
 def problem(error: RequestError, request: Request) -> HttpResponse:
-    body = error_body(error, request.state.request_id)
+    body = error_body(error, request.state.request_id, request.url.path)
     return HttpResponse(body, error.status, error_headers(error))
 
 
@@ -212,7 +213,8 @@ class EventStream(HttpResponse):
 
     ``frame`` makes bytes of an event (none for an event this client has no use for). The status
     line waits for the first event, so that a request that cannot begin still gets a plain error,
-    which ``explain`` may put into this client's words.
+    which ``explain`` may put into this client's words. ``ping`` is sent when nothing else has been
+    for a while.
     """
 
     media_type = "text/event-stream"
@@ -221,35 +223,62 @@ class EventStream(HttpResponse):
         self,
         runner: Runner,
         request: Request,
-        create: CreateResponse,
+        create: CreateResponse | RequestError,
         frame: Callable[[ResponseEvent], bytes] = framed,
         explain: Callable[[RequestError], RequestError] = lambda error: error,
+        *,
+        frame_error: Callable[[ErrorFrame], bytes] = framed,
+        end: bytes = SSE_DONE,
+        ping: bytes = b"",
+        codex: bool = False,
     ) -> None:
+        """``create`` may be why there is no such request; ``codex`` then has that for an answer."""
         super().__init__()
         self._runner = runner
         self._request = request
         self._create = create
         self._frame = frame
         self._explain = explain
+        self._frame_error = frame_error
+        self._end = end
+        self._ping = ping
+        self._codex = codex
         self._begun = False
+        self._quiet = False
         self._gone = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._write = send
         state = self._request.state
-        self._connection = connection = self._runner.connect(self, state.owner, state.request_id)
+        self._connection = connection = self._runner.connect(
+            self, state.owner, state.request_id, codex=self._codex
+        )
         try:
+            if isinstance(self._create, RequestError):
+                raise self._create
             await connection.receive(self._create)
         except RequestError as error:
-            await problem(error, self._request)(scope, receive, send)
-            return
+            await connection.refuse(error)
         turn = asyncio.create_task(connection.finished())
-        if not await _stays_for(turn, receive):
-            self._gone = True
-            await connection.close()
-        await turn
+        pinging = asyncio.create_task(self._keep_awake()) if self._ping else None
+        try:
+            if not await _stays_for(turn, receive):
+                self._gone = True
+                await connection.close()
+            await turn
+        finally:
+            if pinging is not None:
+                pinging.cancel()
         if self._begun and not self._gone:
-            await self._put({"type": "http.response.body", "body": SSE_DONE})
+            await self._put({"type": "http.response.body", "body": self._end})
+
+    async def _keep_awake(self) -> None:
+        """A long prompt is read for minutes, and clients and proxies give up on a silent stream."""
+        while True:
+            self._quiet = True
+            await asyncio.sleep(_SILENCE)
+            if self._quiet and self._begun and not self._gone:
+                await self._say(self._ping)
 
     async def send(self, events: list[Event]) -> None:
         while events and not self._gone:
@@ -258,14 +287,11 @@ class EventStream(HttpResponse):
                 said = self._frame(event)
                 if said:
                     await self._begin()
-                    await self._put({"type": "http.response.body", "body": said, "more_body": True})
+                    await self._say(said)
             elif isinstance(event, SteerFailed) and self._frame is framed:
-                await self._put(
-                    {"type": "http.response.body", "body": framed(event), "more_body": True}
-                )
+                await self._say(framed(event))
             elif isinstance(event, ErrorFrame) and self._begun:
-                said = framed(event)
-                await self._put({"type": "http.response.body", "body": said, "more_body": True})
+                await self._say(self._frame_error(event))
             elif isinstance(event, ErrorFrame):
                 self._request.state.headers = self._connection.headers
                 error = self._explain(raised(event))
@@ -283,6 +309,10 @@ class EventStream(HttpResponse):
                 (b"cache-control", b"no-cache"),
             ]
             await self._put({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _say(self, said: bytes) -> None:
+        self._quiet = False
+        await self._put({"type": "http.response.body", "body": said, "more_body": True})
 
     async def _put(self, message: Message) -> None:
         try:

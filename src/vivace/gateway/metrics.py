@@ -45,6 +45,18 @@ class Metrics:
             ["code"],
             registry=self.registry,
         )
+        self.resent = Counter(
+            "vivace_resent_conversations",
+            "Conversations sent whole, by whether the turn that they go on from was known.",
+            ["known"],
+            registry=self.registry,
+        )
+        self.skipped = Counter(
+            "vivace_items_skipped",
+            "Items of other servers in a conversation, which mean nothing here.",
+            ["type"],
+            registry=self.registry,
+        )
         self.tokens = Counter(
             "vivace_tokens", "Tokens read and written.", ["model", "kind"], registry=self.registry
         )

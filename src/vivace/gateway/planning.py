@@ -23,7 +23,7 @@ from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.ports import Grant, Limiter
 from vivace.protocol.events import Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
-from vivace.protocol.requests import TextConfig, Toolbox
+from vivace.protocol.requests import CreateResponse, TextConfig, Toolbox
 from vivace.scheduling.queue import KINDS, Job, Weights
 from vivace.scheduling.scheduler import Outcome, Verdict
 from vivace.scheduling.tiers import Ask, kind_of
@@ -147,6 +147,27 @@ class Planner:
         plan.place.leave(Outcome(verdict="unknown"))
         await plan.grant.settle(input_tokens=0, output_tokens=0)
 
+    async def count(self, request: CreateResponse, owner: str) -> int:
+        """How many tokens a request is that is not to be answered.
+
+        Counting is work too, so the tier's limits hold for it, but apart from those for answers: an
+        agent that shows how full its context is counts twenty things at once.
+        """
+        model = request.body.model
+        routed = self._catalogue.routes(model)
+        offer = self._catalogue.routed(Ask())[0] if routed else self._catalogue.offer(model)
+        tier = offer.tier
+        grant = await self._limiter.charge(
+            owner, f"{tier.name} (counting)", tier.limits, input_tokens=0, output_tokens=0
+        )
+        try:
+            items = [*_fixed(request.body.instructions, request.toolbox), *request.items]
+            if estimate_tokens(items) < _SHORT:
+                return offer.engine.count(items, offer.card.name)
+            return await asyncio.to_thread(offer.engine.count, items, offer.card.name)
+        finally:
+            await grant.settle(input_tokens=0, output_tokens=0)
+
     async def headers(self, model: str | None, owner: str) -> dict[str, str]:
         """What is left of an owner's limits in the tier of this name."""
         tier = self._catalogue.tier(model)
@@ -154,8 +175,13 @@ class Planner:
             return {}
         return await self._limiter.headers(owner, tier.name, tier.limits)
 
+    def model(self, ticket: Ticket) -> str | None:
+        """What it asks for, by its model or by a service tier that is one of ours."""
+        body = ticket.request.body
+        return self._catalogue.named(body.service_tier) or body.model
+
     def _tier(self, ticket: Ticket) -> tuple[Offer, Routing | UnsetType, Ask]:
-        model = ticket.request.body.model
+        model = self.model(ticket)
         ask = _ask(ticket)
         routing: Routing | UnsetType = UNSET
         if self._catalogue.routes(model):
@@ -217,14 +243,19 @@ def _work(ticket: Ticket, offer: Offer, prompt: Chat | Fill, priority: int, owne
             top_p=body.top_p,
             presence_penalty=body.presence_penalty,
             frequency_penalty=body.frequency_penalty,
-            max_tokens=body.max_output_tokens,
+            max_tokens=_at_most(body.max_output_tokens, offer.card.context),
             stop=tuple(body.stop or ()),
             seed=body.seed,
         ),
         generate=request.generates,
-        parent_id=body.previous_response_id,
+        parent_id=ticket.parent.id if ticket.parent else None,
         owner=owner,
     )
+
+
+def _at_most(asked: int | None, context: int) -> int | None:
+    """A limit that the context cannot hold is none, and some endpoints would refuse it."""
+    return asked if asked is not None and asked < context else None
 
 
 async def _fitted(ticket: Ticket, offer: Offer, ask: Ask) -> tuple[Chat | Fill, int]:
@@ -245,7 +276,7 @@ def _prompt(ticket: Ticket, offer: Offer) -> tuple[Chat | Fill, int]:
     fill = ticket.request.fill
     if fill is not None:
         return _fill(fill, ticket, offer) if fill.is_gap else fill, 0
-    refuse_images(ticket.input, card.name)
+    refuse_images(ticket.input, card.name, ticket.resent)
     toolbox = _all_tools(ticket.request.toolbox, (*ticket.past, *ticket.input))
     fixed = engine.count(_fixed(ticket.request.body.instructions, toolbox), card.name)
     fitted = fit(

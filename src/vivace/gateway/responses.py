@@ -11,7 +11,7 @@ from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 
 from vivace.conversation import compaction
-from vivace.errors import InvalidRequest, NotFound
+from vivace.errors import InvalidRequest, NotFound, RequestError
 from vivace.gateway.http import (
     Begun,
     EventStream,
@@ -59,11 +59,17 @@ class ResponsesApi:
         ]
 
     async def create(self, request: Request) -> HttpResponse:
-        create = decode_create(*await self._read(request))
+        codex: bool = request.state.codex
+        try:
+            create = decode_create(*await self._read(request))
+        except RequestError as error:
+            if not codex:  # which always asks for a stream
+                raise
+            return EventStream(self._runner, request, error, codex=True)
         if create.body.background:
             return await self._create_in_background(create, request)
         if create.body.stream:
-            return EventStream(self._runner, request, create)
+            return EventStream(self._runner, request, create, codex=codex)
         body = encode(await run_turn(self._runner, create, request))
         held = self._runner.memory.note(request.state.owner, "answers", len(body))
         return json_response(body, held)
@@ -91,8 +97,8 @@ class ResponsesApi:
             prompt_cache_key=asked.body.prompt_cache_key,
             store=False,
         )
-        question = Message(role="user", content=compaction.REQUEST)
-        create = CreateResponse(body, (*asked.items, question), held=asked.held)
+        items = (*asked.items, compaction.question())
+        create = CreateResponse(body, items, held=asked.held, skipped=asked.skipped)
         done = await run_turn(self._runner, create, request)
         if done.status != "completed" or done.usage is None:
             raise InvalidRequest(

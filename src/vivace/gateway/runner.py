@@ -12,6 +12,7 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
@@ -22,17 +23,20 @@ from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import Finished
+from vivace.conversation.prefixes import mark_of, marks
 from vivace.conversation.session import (
     Decision,
     Fetch,
     Limits,
+    Refuse,
+    Resent,
     Say,
     Session,
     Start,
     Stop,
     Ticket,
 )
-from vivace.conversation.turn import Turn, open_response
+from vivace.conversation.turn import Summary, Turn, open_response, stillborn
 from vivace.engines.base import Engine, Tally, Work
 from vivace.errors import (
     EngineError,
@@ -50,9 +54,11 @@ from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
 from vivace.gateway.runs import REVOKED, Run
 from vivace.protocol.codec import error_frame, retry_headers
+from vivace.protocol.codex import failure_of
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.requests import (
     ClientEvent,
+    CreateBody,
     CreateResponse,
     Interrupt,
     Steer,
@@ -99,10 +105,17 @@ class Runner:
         runs.on_forget(self._forget)
 
     def connect(
-        self, outlet: Outlet, owner: str, request_id: str, *, once: bool = True
+        self,
+        outlet: Outlet,
+        owner: str,
+        request_id: str,
+        *,
+        once: bool = True,
+        codex: bool = False,
     ) -> Connection:
-        """``once``: for one request, which ends when its turn and what follows it have."""
-        connection = Connection(self, outlet, owner, request_id, once=once)
+        """``once``: for one request, which ends when its turn and what follows it have.
+        ``codex``: for a client that is told of refusals by a failed response."""
+        connection = Connection(self, outlet, owner, request_id, once=once, codex=codex)
         self._connections.add(connection)
         return connection
 
@@ -143,7 +156,9 @@ class Runner:
             self.metrics.running.labels(run.model).dec()
 
     def revoke(self, owner: str) -> None:
-        """End everything of an owner that may not speak any more; nothing is waited for."""
+        """End everything of an owner that may not speak any more, and forget what only memory has;
+        nothing is waited for."""
+        self.archive.forget(owner)
         for connection in list(self._connections):
             if connection.owner == owner:
                 connection.revoke()
@@ -164,12 +179,20 @@ class Connection:
     """One client: its session, and the tasks that carry out the session's decisions."""
 
     def __init__(
-        self, runner: Runner, outlet: Outlet, owner: str, request_id: str, *, once: bool
+        self,
+        runner: Runner,
+        outlet: Outlet,
+        owner: str,
+        request_id: str,
+        *,
+        once: bool,
+        codex: bool,
     ) -> None:
         self.owner = owner
         self._runner = runner
         self._outlet = outlet
         self._request_id = request_id
+        self._codex = codex
         self._session = Session(new_id, runner.limits, once=once)
         self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, Run] = {}
@@ -184,10 +207,34 @@ class Connection:
 
     async def receive(self, event: ClientEvent) -> None:
         if self._runner.draining and isinstance(event, CreateResponse):
-            raise Unavailable("This server is shutting down; connect again.", retry_after=1)
+            raise _going_down()
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
-        await self._act(self._session.receive(event))
+        if isinstance(event, CreateResponse) and event.skipped:
+            self._note_skipped(event.skipped)
+        await self._act(self._session.receive(event, self._resent(event)))
+
+    def _resent(self, event: ClientEvent) -> Resent | None:
+        """What a client says again that names no turn to continue, as it cannot or will not. What
+        is to be stored is stored whole."""
+        if not isinstance(event, CreateResponse) or event.stored:
+            return None
+        if event.fill is not None or event.body.previous_response_id is not None:
+            return None
+        ends = marks(event.items)
+        if not ends:
+            return None
+        found = self._runner.archive.resent(ends, self.owner)
+        self._runner.metrics.resent.labels("yes" if found else "no").inc()
+        return found
+
+    async def refuse(self, error: RequestError, lane: str | None = None) -> None:
+        """Turn away what never came to be a turn: it could not be read, or not now."""
+        if self._session.idle:
+            unread = CreateResponse(CreateBody())
+            await self._do(Refuse(Ticket(new_id("resp"), lane, unread), error))
+        else:  # a response that fails has no place within another
+            await self._do(Say(error_frame(error, lane, self._request_id)))
 
     async def told(self, event: Steer | Interrupt) -> Event | None:
         """The same from outside; returns the receipt, which this connection's client gets too, or
@@ -238,8 +285,12 @@ class Connection:
     async def _do(self, decision: Decision) -> None:
         match decision:
             case Say():
-                self._note_refusal(decision.event)
+                if isinstance(decision.event, ErrorFrame):
+                    self._note_refusal(decision.event.error.code)
                 await self._outlet.send([decision.event])
+            case Refuse():
+                self._note_refusal(decision.error.code)
+                await self._outlet.send(self._refused(decision.ticket, decision.error))
             case Start():
                 self._spawn(self._run(decision.ticket), decision.ticket)
             case Fetch():
@@ -285,11 +336,22 @@ class Connection:
             f"{self._request_id}."
         )
 
-    def _note_refusal(self, event: Event) -> None:
-        if isinstance(event, ErrorFrame):
-            code = event.error.code or "unknown"
-            self._runner.metrics.refused.labels(code).inc()
-            log.info("refused request_id=%s code=%s", self._request_id, code)
+    def _note_skipped(self, kinds: Sequence[str]) -> None:
+        counts = Counter(kinds)
+        for kind, count in counts.items():
+            self._runner.metrics.skipped.labels(kind).inc(count)
+        told = " ".join(f"{kind}={count}" for kind, count in sorted(counts.items()))
+        log.info("skipped items request_id=%s %s", self._request_id, told)
+
+    def _refused(self, ticket: Ticket, error: RequestError) -> list[Event]:
+        problem = failure_of(error) if self._codex else None
+        if problem is None:
+            return [error_frame(error, ticket.lane, self._request_id)]
+        return [*stillborn(ticket.request, ticket.id, ticket.lane, problem, now())]
+
+    def _note_refusal(self, code: str | None) -> None:
+        self._runner.metrics.refused.labels(code or "unknown").inc()
+        log.info("refused request_id=%s code=%s", self._request_id, code or "unknown")
 
     async def _fetch(self, ticket: Ticket, response_id: str) -> None:
         if await self._runner.runs.find(response_id, self.owner) is not None:
@@ -302,10 +364,11 @@ class Connection:
     async def _run(self, ticket: Ticket) -> None:
         try:
             if ticket.line and self._runner.draining:
-                raise Unavailable("This server is shutting down; connect again.", retry_after=1)
+                raise _going_down()
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
-            self.headers = await self._runner.planner.headers(ticket.request.body.model, self.owner)
+            planner = self._runner.planner
+            self.headers = await planner.headers(planner.model(ticket), self.owner)
             raise
         try:
             await self._run_as_planned(ticket, plan)
@@ -321,7 +384,8 @@ class Connection:
             # Who will come back for it must find it, even if this process dies meanwhile.
             await archive.accept(response, ticket.parent, ticket.input, self.owner)
             record = await archive.events.open(ticket.id, self.owner)
-        turn = Turn(response, new_id, ticket.lane)
+        form = Summary if ticket.request.compacts else Turn
+        turn = form(response, new_id, ticket.lane)
         run = self._runs[ticket.id] = Run(turn, name, ticket, self, self._outlet, record)
         try:
             await self._runner.began(run)
@@ -345,6 +409,8 @@ class Connection:
             link = self._link(ticket, run.turn, plan.length(tokens))
             if ticket.request.stored:
                 last = await self._keep(link, run, last)
+            elif run.turn.status != "failed" and ticket.request.fill is None:
+                self._runner.archive.remember(link, self.owner)
             meter.report(self._runner.metrics, run.turn, run.model, self._request_id)
         except Exception:  # the turn has its end, whatever became of its accounts
             log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
@@ -452,16 +518,26 @@ class Connection:
             self._runner.memory.keep(self.owner, (self, lane), partial(self._session.let_go, lane))
 
     def _link(self, ticket: Ticket, turn: Turn, length: int) -> Link:
-        held = self._runner.archive.weigh(ticket.input, turn.response.output, self.owner)
+        output = tuple(turn.response.output)
+        stored = ticket.request.stored
         return Link(
             turn.id,
             ticket.parent,
             ticket.input,
-            tuple(turn.response.output),
+            output,
             length if turn.response.usage is not None else 0,
             is_whole(turn.response),
-            held,
+            self._runner.archive.weigh(ticket.input, output, self.owner),
+            b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
         )
+
+
+def _going_down() -> Unavailable:
+    return Unavailable(
+        "This server is shutting down; connect again.",
+        code="server_shutting_down",
+        retry_after=1,
+    )
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from vivace.protocol.codec import (
     as_text,
     decode_client_event,
     encode,
-    error_frame,
     footprint,
     lane_of,
 )
@@ -107,18 +106,18 @@ class WebSocketDoor:
 
     async def _serve(self, scope: Scope, receive: Receive, socket: _Socket) -> None:
         request_id = scope["state"]["request_id"]
-        connection = self._runner.connect(socket.outlet, socket.owner, request_id, once=False)
+        connection = self._runner.connect(
+            socket.outlet, socket.owner, request_id, once=False, codex=scope["state"]["codex"]
+        )
         try:
             # What was heard is not held on to while the next is waited for.
-            while await self._hear(await receive(), connection, socket, request_id):
+            while await self._hear(await receive(), connection, socket):
                 pass
         finally:
             socket.outlet.gone = True
             await connection.close()
 
-    async def _hear(
-        self, message: Message, connection: Connection, socket: _Socket, request_id: str
-    ) -> bool:
+    async def _hear(self, message: Message, connection: Connection, socket: _Socket) -> bool:
         """Whether to listen on."""
         if message["type"] == "websocket.disconnect":
             return False
@@ -133,9 +132,7 @@ class WebSocketDoor:
             await socket.close(_POLICY, _REVOKED)
             return False
         except RequestError as error:
-            self._runner.metrics.refused.labels(error.code or "unknown").inc()
-            frame = error_frame(error, lane_of(data), request_id)
-            await socket.outlet.send([frame])
+            await connection.refuse(error, lane_of(data))
         return True
 
     def revoke(self, owner: str) -> None:

@@ -6,7 +6,6 @@ in Vivace knows that these forms exist.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from vivace.errors import InvalidRequest, RequestError
-from vivace.protocol.codec import decode, encode, refuse_logprobs
+from vivace.protocol.codec import decode, encode, explained, refuse_logprobs
 from vivace.protocol.events import (
     CustomInputDelta,
     FunctionArgumentsDelta,
@@ -223,18 +222,9 @@ class ChatRequest(_Shared, frozen=True, kw_only=True):
     metadata: Metadata | None = None
 
     def explain(self, error: RequestError) -> RequestError:
-        """An error about the request we made of this one, in the words of this one."""
-        ours = error.param or ""
-        found = re.fullmatch(r"input(?:\[(\d+)\](.*))?", ours)
-        if found is None:
-            return error
-        error.param = "messages"
-        if found[1] is not None:
-            items = [place for place, each in enumerate(self.messages) for _ in _items(each)]
-            rest = found[2].replace(".call_id", ".tool_call_id").replace(".output", ".content")
-            error.param = f"messages[{items[int(found[1])]}]{rest}"
-        error.message = error.message.replace(f"'{ours}'", f"'{error.param}'")
-        return error
+        items = [place for place, each in enumerate(self.messages) for _ in _items(each)]
+        words = {".call_id": ".tool_call_id", ".output": ".content"}
+        return explained(error, lambda number: f"messages[{items[number]}]", words)
 
 
 class CompletionRequest(_Shared, frozen=True, kw_only=True):

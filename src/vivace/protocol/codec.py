@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from vivace.errors import InvalidRequest, RequestError
+from vivace.protocol import foreign
 from vivace.protocol.events import ErrorFrame, ErrorPayload
 from vivace.protocol.items import (
     AdditionalTools,
@@ -35,6 +36,8 @@ from vivace.protocol.items import (
     Reasoning,
     Role,
     Tool,
+    ToolCall,
+    ToolOutput,
     check_depth,
     text_of,
 )
@@ -57,17 +60,19 @@ from vivace.protocol.requests import (
 from vivace.protocol.sse import sse
 
 __all__ = [
+    "Input",
     "as_text",
     "decode",
     "decode_client_event",
     "decode_compact",
     "decode_create",
-    "decode_items",
+    "decode_input",
     "decode_steer",
     "decode_steer_input",
     "encode",
     "error_frame",
     "error_payload",
+    "explained",
     "footprint",
     "framed",
     "lane_of",
@@ -207,24 +212,73 @@ class _RawTools(Struct):
 _raw_tools: msgspec.json.Decoder[_RawTools] = msgspec.json.Decoder(_RawTools)
 
 
-def decode_items(raw: str | Sequence[Raw] | None, where: str = "input") -> tuple[Item, ...]:
+class Input(Struct, frozen=True):
+    """What a client sent as input, as far as it means something here."""
+
+    items: tuple[Item, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """The types of the others, as names that can be counted."""
+    compacts: bool = False
+    """Whether it asks for the conversation in short."""
+
+
+def decode_input(raw: str | Sequence[Raw] | None, where: str = "input") -> Input:
     if raw is None:
-        return ()
+        return Input()
     if isinstance(raw, str):
-        return (Message(role="user", content=raw),)
-    return tuple(_decode_item(each, f"{where}[{index}]") for index, each in enumerate(raw))
+        return Input((Message(role="user", content=raw),))
+    reading = _Reading()
+    for index, each in enumerate(raw):
+        reading.take(each, f"{where}[{index}]")
+    return Input(tuple(reading.items), tuple(reading.skipped), reading.compacts)
+
+
+class _Reading:
+    """An input, item by item."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.skipped: list[str] = []
+        self.compacts = False
+        self._called: set[str] = set()
+        self._lost: set[str | None] = set()
+        """Calls of items that were skipped: their outputs answer nothing."""
+
+    def take(self, raw: Raw, where: str) -> None:
+        head = decode(_head, raw, where)
+        kind = head.type or ("message" if head.role else "item_reference" if head.id else None)
+        if kind == "compaction_trigger":
+            self.compacts = True
+            return
+        item = _decode_item(raw, where, kind, typed=head.type is not None)
+        if item is None:
+            self._lost.add(foreign.call_of(raw))
+        elif isinstance(item, Compaction) and not item.ours:
+            self.items.append(foreign.missing_past(item))
+            kind, item = "compaction", None
+        elif isinstance(item, ToolOutput) and self._is_orphan(item, foreign=kind not in _ITEMS):
+            item = None
+        if item is None:
+            self.skipped.append(foreign.label(kind or ""))
+            return
+        if isinstance(item, ToolCall):
+            self._called.add(item.call_id)
+        self.items.append(item)
+
+    def _is_orphan(self, output: ToolOutput, *, foreign: bool) -> bool:
+        return output.call_id not in self._called and (foreign or output.call_id in self._lost)
 
 
 def decode_steer_input(raw: Raw) -> tuple[Item, ...]:
     """What a user says in the middle of an answer: text, or messages of text."""
     value = decode(_steer_input, raw, "input")
-    items = decode_items(value)
+    read = decode_input(value)
+    items = read.items
+    if read.skipped or read.compacts:
+        raise _no_steer("input")
     for index, item in enumerate(items):
         if not isinstance(item, Message) or item.role != "user":
-            raise InvalidRequest(
-                "A steer's input is a string, or messages of the user and nothing else.",
-                param=f"input[{index}]",
-            )
+            raise _no_steer(f"input[{index}]")
         if isinstance(item.content, list) and not all(
             isinstance(part, InputText) for part in item.content
         ):
@@ -234,9 +288,13 @@ def decode_steer_input(raw: Raw) -> tuple[Item, ...]:
     return items
 
 
-def _decode_item(raw: Raw, where: str) -> Item:
-    head = decode(_head, raw, where)
-    kind = head.type or ("message" if head.role else "item_reference" if head.id else None)
+def _no_steer(where: str) -> InvalidRequest:
+    problem = "A steer's input is a string, or messages of the user and nothing else."
+    return InvalidRequest(problem, param=where)
+
+
+def _decode_item(raw: Raw, where: str, kind: str | None, *, typed: bool) -> Item | None:
+    """None for what another server made and nobody else can read."""
     if kind == "additional_tools":
         listed = decode(_raw_tools, raw, where)
         return AdditionalTools(
@@ -244,15 +302,19 @@ def _decode_item(raw: Raw, where: str) -> Item:
             role=listed.role,
             tools=list(_decode_tools(listed.tools, f"{where}.tools")),
         )
-    decoder = _ITEMS.get(kind or "")
-    if decoder is None:
+    if kind is None:
         raise InvalidRequest(
-            f"Invalid value for '{where}.type': {kind!r} is not an item this server knows "
-            f"({', '.join(_ITEMS)}).",
+            f"An item has a type, and '{where}' has none.",
+            code="missing_required_parameter",
             param=f"{where}.type",
         )
+    decoder = _ITEMS.get(kind)
+    if decoder is None:
+        return foreign.adopt(kind, raw)
+    if kind == "function_call_output" and (alone := foreign.standalone(raw)) is not None:
+        return alone
     # A tagged struct wants its tag; a client that left it out or used an alias means this one.
-    if head.type == kind and kind != "compaction_summary":
+    if typed and kind != "compaction_summary":
         return decode(decoder, raw, where)  # type: ignore[no-any-return]
     fields = decode(_fields, raw, where)
     known = "compaction" if kind == "compaction_summary" else kind
@@ -310,6 +372,7 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
     """``held`` goes with the request, for whoever counts the memory of what is read here."""
     body = decode(_create, data)
     _check_create(body)
+    read = decode_input(body.input)
     return CreateResponse(
         # Raw parts hold on to the whole message; they have been read.
         replace(
@@ -322,11 +385,13 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
             fill=None,
             store=body.store if body.fill is None else False,
         ),
-        decode_items(body.input),
+        read.items,
         decode_toolbox(body.tools),
-        decode_tool_choice(body.tool_choice),
+        "none" if read.compacts else decode_tool_choice(body.tool_choice),
         body.fill,
         held,
+        read.skipped,
+        read.compacts,
     )
 
 
@@ -377,6 +442,27 @@ def _check_fill(body: CreateBody) -> None:
 _LOGPROBS = "message.output_text.logprobs"
 
 
+def explained(
+    error: RequestError, place: Callable[[int], str], words: Mapping[str, str]
+) -> RequestError:
+    """An error about a request that we made of another API's, in the words of that one.
+
+    ``place`` says where an item came from, ``words`` what its fields are called there.
+    """
+    ours = error.param or ""
+    found = re.fullmatch(r"input(?:\[(\d+)\](.*))?", ours)
+    if found is None:
+        return error
+    error.param = "messages"
+    if found[1] is not None:
+        rest = found[2]
+        for mine, theirs in words.items():
+            rest = rest.replace(mine, theirs)
+        error.param = place(int(found[1])) + rest
+    error.message = error.message.replace(f"'{ours}'", f"'{error.param}'")
+    return error
+
+
 def refuse_logprobs(**asked: object) -> None:
     """Each by the name of the field that asks for them."""
     for name, value in asked.items():
@@ -391,7 +477,8 @@ def refuse_logprobs(**asked: object) -> None:
 
 def decode_compact(data: bytes | str, held: object = None) -> CompactRequest:
     body = decode(_compact, data)
-    return CompactRequest(replace(body, input=None), decode_items(body.input), held)
+    read = decode_input(body.input)
+    return CompactRequest(replace(body, input=None), read.items, held, read.skipped)
 
 
 def decode_steer(data: bytes | str, response_id: str, held: object = None) -> Steer:

@@ -7,7 +7,7 @@ next turn's input. ``id`` and ``status`` are optional on the way in; ``admit`` f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
@@ -43,6 +43,7 @@ __all__ = [
     "ToolCall",
     "ToolOutput",
     "admit",
+    "by_model",
     "check_depth",
     "text_of",
 ]
@@ -237,8 +238,15 @@ class Reasoning(Struct, frozen=True, kw_only=True, tag="reasoning"):
 class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     """A conversation's past in short; ``encrypted_content`` is opaque to the client."""
 
+    MARK: ClassVar[str] = "vivace1."
+
     id: str | None = None
     encrypted_content: str
+
+    @property
+    def ours(self) -> bool:
+        """Whether a server of our kind has made it."""
+        return self.encrypted_content.startswith(self.MARK)
 
 
 class ItemReference(Struct, frozen=True, kw_only=True, tag="item_reference"):
@@ -277,6 +285,12 @@ _PREFIX: dict[type, str] = {
     Compaction: "cmp",
     AdditionalTools: "at",
 }
+
+
+def by_model(item: Item) -> bool:
+    """Whether it is of a kind that a model makes, and no client."""
+    spoken = isinstance(item, Message) and item.role == "assistant"
+    return spoken or isinstance(item, ToolCall | Reasoning)
 
 
 def admit(item: Item, new_id: NewId) -> Item:

@@ -231,6 +231,10 @@ class CreateResponse(Struct, frozen=True):
     """Set when the request is for a completion of plain text, not for an answer."""
     held: object = None
     """Its memory is counted by this, for as long as the request is remembered."""
+    skipped: tuple[str, ...] = ()
+    """Types of items that mean nothing here."""
+    compacts: bool = False
+    """The answer is the conversation so far in short, as an item that starts another."""
 
     @property
     def generates(self) -> bool:
@@ -285,3 +289,4 @@ class CompactRequest(Struct, frozen=True):
     body: CompactBody
     items: tuple[Item, ...]
     held: object = None
+    skipped: tuple[str, ...] = ()
