@@ -126,6 +126,7 @@ class Model(Struct):
     owned_by: str
     context_window: int
     fill_in_the_middle: bool
+    service_tier: bool
 
 
 class Models(Struct):

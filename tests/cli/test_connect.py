@@ -403,6 +403,17 @@ def test_codex_gets_a_provider_a_profile_and_a_catalogue(desk: Desk) -> None:
     assert card["apply_patch_tool_type"] == "freeform"
 
 
+def test_codex_is_told_of_the_same_tiers_as_by_the_server_itself(home: Path) -> None:
+    tiers = [{"name": name, "engines": ["scripted"]} for name in ("fast", "deep")]
+    with RunningGateway(config=configuration(tiers=tiers, engine={"model": "other"})) as gateway:
+        Desk(home, gateway.url).does("codex", "--write", "--yes")
+        asked = {"params": {"client_version": "0.166.0"}, "headers": {"originator": "codex-tui"}}
+        listed = gateway.http.get("/v1/models", **asked).json()["models"]
+    written = json.loads((home / "vivace.models.json").read_text())["models"]
+    assert written == listed
+    assert [tier["name"] for tier in written[0]["service_tiers"]] == ["fast", "deep"]
+
+
 def test_codex_takes_a_key_from_the_environment_only_when_told(desk: Desk) -> None:
     desk.does("codex", "--write", "--yes", "--key-env", "VIVACE_KEY")
     config = tomllib.loads((desk.home / "config.toml").read_text())

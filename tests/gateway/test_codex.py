@@ -239,7 +239,11 @@ def test_codex_gets_the_models_in_its_own_form_and_others_in_openais(
     answer = http.get("/v1/models", params=version, headers=CODEX)
     models = answer.json()["models"]
     assert [model["slug"] for model in models] == ["fast", "deep", "auto"]
-    assert [tier["id"] for tier in models[0]["service_tiers"]] == ["fast", "deep"]
+    tiers = models[0]["service_tiers"]
+    assert [(tier["id"], tier["name"]) for tier in tiers] == [
+        ("priority", "fast"),  # whose name would be lost on its way through Codex
+        ("deep", "deep"),
+    ]
     again = http.get("/v1/models", params=version, headers=CODEX)
     assert answer.headers["etag"] == again.headers["etag"]
     for plain in (
@@ -247,7 +251,34 @@ def test_codex_gets_the_models_in_its_own_form_and_others_in_openais(
         http.get("/v1/models", headers=CODEX),
         http.get("/v1/models", params=version),
     ):
-        assert [model["id"] for model in plain.json()["data"]] == ["fast", "deep", "auto"]
+        rows = plain.json()["data"]
+        assert [(model["id"], model["service_tier"]) for model in rows] == [
+            ("fast", True),
+            ("deep", True),
+            ("auto", False),
+        ]
+
+
+def test_a_tier_that_is_called_as_openai_calls_one_is_not_offered_as_a_choice() -> None:
+    tiers = [{"name": name, "engines": ["scripted"]} for name in ("default", "deep")]
+    with RunningGateway(config=configuration(tiers=tiers, engine={"model": "other"})) as gateway:
+        version = {"client_version": "0.166.0"}
+        models = gateway.http.get("/v1/models", params=version, headers=CODEX).json()["models"]
+    assert [tier["name"] for tier in models[0]["service_tiers"]] == ["deep"]
+
+
+@every_transport
+def test_codex_says_priority_for_the_tier_that_is_called_fast(
+    tiered: RunningGateway, way: str
+) -> None:
+    chosen = {"model": "deep", "input": "Hi", "service_tier": "priority"}
+    assert getattr(Client(tiered, CODEX), way)(**chosen)[-1]["response"]["model"] == "fast"
+    assert getattr(Client(tiered, {}), way)(**chosen)[-1]["response"]["model"] == "deep"
+
+
+def test_priority_means_nothing_to_a_server_without_a_fast_tier(gateway: RunningGateway) -> None:
+    (*_, last) = Client(gateway, CODEX).http(input="Hi", service_tier="priority")
+    assert last["response"]["model"] == MODEL
 
 
 def test_a_service_tier_that_is_one_of_ours_is_chosen(tiered: RunningGateway) -> None:

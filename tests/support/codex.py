@@ -120,17 +120,27 @@ class Transcript(Struct, frozen=True):
 class Codex:
     """One user of Codex: a home, a workspace, and a gateway to talk to."""
 
-    def __init__(self, folder: Path, url: str, dialect: Dialect, *, fetches: bool = False) -> None:
-        """``fetches``: it asks the server for its models, as it does if a command tells the key."""
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        dialect: Dialect,
+        *,
+        fetches: bool = False,
+        cards: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        """``fetches``: it asks the server for its models, as it does if a command tells the key.
+        ``cards``: its catalogue, of which it uses the first; without them, one of a model."""
         if not _PROGRAM.exists():
             pytest.skip("needs the Codex CLI: run scripts/install codex")
         self.workspace = folder / "workspace"
         self.workspace.mkdir()
         home = folder / "codex"
         home.mkdir()
-        (home / "catalog.json").write_text(json.dumps({"models": [_card(dialect)]}))
+        cards = cards or [_card(dialect)]
+        (home / "catalog.json").write_text(json.dumps({"models": list(cards)}))
         config = _CONFIG.format(
-            model=MODEL,
+            model=cards[0]["slug"],
             home=home,
             url=url,
             websocket=str(dialect.websocket).lower(),
@@ -296,8 +306,11 @@ class Terminal:
     def press(self, key: str) -> None:
         self.tmux("send-keys", key)
 
-    def enter(self, text: str) -> None:
+    def type(self, text: str) -> None:
         self.tmux("send-keys", "-l", text)
+
+    def enter(self, text: str) -> None:
+        self.type(text)
         # Enter in the same breath could come before the client has drawn what was typed.
         self.shows(text)
         self.press("Enter")

@@ -32,6 +32,8 @@ class Served(Struct, frozen=True):
 
     name: str
     context: int = SMALLEST
+    tier: bool = False
+    """Whether a request's ``service_tier`` can name it."""
 
     @property
     def fim(self) -> Fim | None:
@@ -123,8 +125,10 @@ def _codex(endpoint: Endpoint, person: Person) -> Recipe:
         'model_provider = "vivace"\n'
         'model_catalog_json = "vivace.models.json"\n'
     )
+    tiers = [model.name for model in endpoint.served if model.tier]
     cards = [
-        card(model.name, model.context, place) for place, model in enumerate(endpoint.served, 1)
+        card(model.name, model.context, place, tiers)
+        for place, model in enumerate(endpoint.served, 1)
     ]
     catalogue = {"written_by": MARK, "models": cards}
     return Recipe(

@@ -49,6 +49,7 @@ def connect() -> None:
 class _Row(Struct, frozen=True):
     id: str
     context_window: int = SMALLEST
+    service_tier: bool = False
 
 
 class _Listing(Struct, frozen=True):
@@ -77,7 +78,7 @@ def _models(url: str, key_env: str | None) -> tuple[Served, ...]:
             f"{url}/models answers with {answer.status} and no list of models. Is --url the "
             "address of a Vivace server, up to and including /v1?"
         )
-    return tuple(Served(row.id, row.context_window) for row in rows)
+    return tuple(Served(row.id, row.context_window, row.service_tier) for row in rows)
 
 
 def _refused(url: str, key_env: str | None, key: str) -> str:

@@ -347,6 +347,7 @@ class Gateway:
             "owned_by": card.owned_by,
             "context_window": card.context,
             "fill_in_the_middle": card.fills,
+            "service_tier": card.name in self.catalogue.service_tiers,
         }
 
     async def _models(self, request: Request) -> HttpResponse:
@@ -357,9 +358,8 @@ class Gateway:
         return json_response({"object": "list", "data": cards})
 
     def _codex_models(self) -> HttpResponse:
-        tiers = [tier.name for tier in self._config.tiers]
         models = [
-            codex.card(card.name, card.context, place, tiers)
+            codex.card(card.name, card.context, place, self.catalogue.service_tiers)
             for place, card in enumerate(self.catalogue.cards, 1)
         ]
         answer = json_response({"models": models})

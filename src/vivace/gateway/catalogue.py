@@ -49,7 +49,9 @@ class Catalogue:
         self._routed = {tier.name: tier for tier in tiers if tier.name in ("fast", "deep")}
         self._default = next(iter(self._offers))
         self._stand_ins = stand_ins or {}
-        self._named = {tier.name for tier in tiers} - _SERVICE_TIERS
+        self.service_tiers = tuple(tier.name for tier in tiers if tier.name not in _SERVICE_TIERS)
+        """Those that a request's ``service_tier`` can name: OpenAI's words keep their meaning, even
+        where a tier is called so."""
 
     def _offer(self, tier: Tier) -> Offer:
         pool = [self.by_name[name] for name in tier.engines]
@@ -78,9 +80,8 @@ class Catalogue:
         return found.tier if found is not None else None
 
     def named(self, service_tier: str | None) -> str | None:
-        """The tier of ours that a request's ``service_tier`` names, if it does: OpenAI's words keep
-        their meaning, even where a tier is called so."""
-        return service_tier if service_tier in self._named else None
+        """The tier of ours that a request's ``service_tier`` names, if it does."""
+        return service_tier if service_tier in self.service_tiers else None
 
     def offer(self, model: str | None) -> Offer:
         """The tier of this name; without one, the first that was configured."""

@@ -54,7 +54,7 @@ from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
 from vivace.gateway.runs import REVOKED, Run
 from vivace.protocol.codec import error_frame, retry_headers
-from vivace.protocol.codex import failure_of
+from vivace.protocol.codex import failure_of, meant
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.requests import (
     ClientEvent,
@@ -210,7 +210,8 @@ class Connection:
             raise _going_down()
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
-        if isinstance(event, CreateResponse) and event.skipped:
+        if isinstance(event, CreateResponse):
+            event = meant(event) if self._codex else event
             self._note_skipped(event.skipped)
         await self._act(self._session.receive(event, self._resent(event)))
 
@@ -337,6 +338,8 @@ class Connection:
         )
 
     def _note_skipped(self, kinds: Sequence[str]) -> None:
+        if not kinds:
+            return
         counts = Counter(kinds)
         for kind, count in counts.items():
             self._runner.metrics.skipped.labels(kind).inc(count)

@@ -1,5 +1,5 @@
 """What Codex is told otherwise than other clients: refusals in the form that it recovers from, and
-models in the form of its catalogue.
+models in the form of its catalogue; and what it says otherwise than it means.
 
 To Codex a status of 4xx and an error frame end the turn, whatever they say. It waits only for a
 ``response.failed`` whose message has the words "try again in 3s", and makes room only for one that
@@ -13,10 +13,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from vivace.errors import RequestError
 from vivace.protocol.events import ResponseProblem
+from vivace.protocol.requests import CreateResponse
 
-__all__ = ["card", "failure_of", "is_codex"]
+__all__ = ["card", "failure_of", "is_codex", "meant"]
 
 _TOO_LONG = frozenset({"context_length_exceeded", "request_too_large"})
 """Where a shorter conversation helps."""
@@ -65,6 +68,20 @@ def _with_wait(message: str, seconds: float) -> str:
     return f"{_OWN_ADVICE.sub('', message).rstrip('.')}. Try again in {wait}."
 
 
+# -- tiers ----------------------------------------------------------------------------------------
+
+_FAST, _FAST_ON_THE_WIRE = "fast", "priority"
+"""Codex takes the one for an older word of the other, wherever it stands, and drops a tier of that
+name on the way to its request. So it is told the other, and then it even shows that it is fast."""
+
+
+def meant(create: CreateResponse) -> CreateResponse:
+    """A request of Codex's, with the tier that was chosen there by its own name."""
+    if create.body.service_tier != _FAST_ON_THE_WIRE:
+        return create
+    return replace(create, body=replace(create.body, service_tier=_FAST))
+
+
 # -- the catalogue --------------------------------------------------------------------------------
 
 # Short, because small models do what stands in short instructions.
@@ -86,7 +103,7 @@ If something is left undone or unsure, say so.
 def card(name: str, context: int, place: int, tiers: Sequence[str] = ()) -> dict[str, Any]:
     """A model in the form of Codex's own catalogue, which this one stands in for.
 
-    ``tiers`` are those that can be chosen for it by ``service_tier``.
+    ``tiers`` are those that can be chosen for it by ``service_tier``; each becomes a command.
     """
     return {
         "slug": name,
@@ -106,7 +123,12 @@ def card(name: str, context: int, place: int, tiers: Sequence[str] = ()) -> dict
         "input_modalities": ["text"],
         "supported_reasoning_levels": [],
         "service_tiers": [
-            {"id": tier, "name": tier, "description": f"Answered by {tier}."} for tier in tiers
+            {
+                "id": _FAST_ON_THE_WIRE if tier == _FAST else tier,
+                "name": tier,
+                "description": f"Answered by {tier}.",
+            }
+            for tier in tiers
         ],
         "support_verbosity": False,
         "default_verbosity": None,
