@@ -407,8 +407,8 @@ def test_codex_is_told_of_the_same_tiers_as_by_the_server_itself(home: Path) -> 
     tiers = [{"name": name, "engines": ["scripted"]} for name in ("fast", "deep")]
     with RunningGateway(config=configuration(tiers=tiers, engine={"model": "other"})) as gateway:
         Desk(home, gateway.url).does("codex", "--write", "--yes")
-        asked = {"params": {"client_version": "0.166.0"}, "headers": {"originator": "codex-tui"}}
-        listed = gateway.http.get("/v1/models", **asked).json()["models"]
+        version, codex = {"client_version": "0.166.0"}, {"originator": "codex-tui"}
+        listed = gateway.http.get("/v1/models", params=version, headers=codex).json()["models"]
     written = json.loads((home / "vivace.models.json").read_text())["models"]
     assert written == listed
     assert [tier["name"] for tier in written[0]["service_tiers"]] == ["fast", "deep"]

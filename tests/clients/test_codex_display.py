@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,40 @@ def test_a_tier_is_a_command_and_answers_once_it_was_chosen(
         terminal.enter("And once more")
 
         eventually(lambda: answered(tiered, tier) > 0, 20)
+
+
+@every_transport
+def test_editors_are_told_by_codex_how_much_of_a_limit_is_used(
+    dialect: Dialect, tmp_path: Path
+) -> None:
+    # In 0.166.0 the terminal shows limits to those only who have an account of OpenAI's.
+    limited = [{"name": "usual", "engines": ["scripted"], "limits": {"requests_per_minute": 20}}]
+    with gateway(limited) as running:
+        codex = Codex(tmp_path, running.url, dialect, cards=cards(running))
+        with codex.app_server() as server:
+            thread = server.ask("thread/start")["thread"]["id"]
+            words = [{"type": "text", "text": "Good morning"}]
+            server.ask("turn/start", threadId=thread, input=words)
+            told = server.until("account/rateLimits/updated")["params"]["rateLimits"]
+            server.until("turn/completed")
+    assert told["limitId"] == "usual"
+    assert told["primary"]["usedPercent"] in (5, 10)  # without or with a warm-up
+    assert told["primary"]["windowDurationMins"] == 1
+    assert told["secondary"] is None
+
+
+@every_transport
+def test_models_that_have_changed_are_asked_for_again(dialect: Dialect, tmp_path: Path) -> None:
+    """The server comes back with another tier, and a turn is all that Codex hears of it."""
+    with ExitStack() as stack:
+        with gateway(TIERS) as old:
+            port = old.port
+            codex = Codex(tmp_path, old.url, dialect, fetches=True, cards=cards(old))
+            server = stack.enter_context(codex.app_server())
+            assert "newest" not in str(server.ask("model/list"))
+            thread = server.ask("thread/start")["thread"]["id"]
+        with gateway([*TIERS, {"name": "newest", "engines": ["scripted"]}], port=port):
+            words = [{"type": "text", "text": "Good morning"}]
+            server.ask("turn/start", threadId=thread, input=words)
+            server.until("turn/completed")
+            assert "newest" in str(server.ask("model/list"))

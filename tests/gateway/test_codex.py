@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,11 @@ def narrow() -> Iterator[RunningGateway]:
         yield gateway
 
 
+def beside(event: Event) -> bool:
+    """Whether it tells Codex what it reads from headers over HTTP."""
+    return bool(event["type"].startswith("codex."))
+
+
 class Client:
     """One turn at a time, over whichever transport."""
 
@@ -43,7 +49,7 @@ class Client:
     def websocket(self, **body: Any) -> list[Event]:
         with Socket(self._url, self._headers) as socket:
             socket.create(**{"model": MODEL, "store": False} | body)
-            return socket.until_end()
+            return [event for event in socket.until_end() if not beside(event)]
 
 
 every_transport = pytest.mark.parametrize("way", ["http", "websocket"])
@@ -136,7 +142,7 @@ def test_a_refused_turn_is_not_there_and_its_lane_goes_on(narrow: RunningGateway
         for lane in ({}, {"stream_id": "a"}):
             for _ in range(5):
                 socket.create(LONG, **lane)  # store is not said, and would be true
-                events = socket.until_end()
+                events = [event for event in socket.until_end() if not beside(event)]
                 problem(events)
                 assert all(event.get("stream_id") == lane.get("stream_id") for event in events)
             failed = events[-1]["response"]["id"]
@@ -216,6 +222,86 @@ def test_a_trigger_is_answered_by_a_compaction_that_starts_a_conversation(
     answer = said(ask(input=[item, question])[-1]["response"])
     summary = "Summary of the conversation so far:\nThey like cobalt."
     assert answer == Recite.text([("developer", summary), ("user", "What do I like?")])
+
+
+# -- what it shows --------------------------------------------------------------------------------
+
+
+LIMITED = {"requests_per_minute": 10, "input_tokens_per_minute": 100_000}
+
+
+@pytest.fixture
+def limited() -> Iterator[RunningGateway]:
+    tiers = [{"name": "v1/Fast", "engines": ["scripted"], "limits": LIMITED}]
+    with RunningGateway(config=configuration(tiers=tiers, engine={"model": "other"})) as gateway:
+        yield gateway
+
+
+def asked_by(headers: dict[str, str], gateway: RunningGateway) -> dict[str, str]:
+    """The headers of the answer."""
+    asked = {"model": "v1/Fast", "input": "Hi", "stream": True, "store": False}
+    return dict(gateway.http.post(RESPONSES, json=asked, headers=headers).headers)
+
+
+def told_beside(headers: dict[str, str], gateway: RunningGateway) -> list[Event]:
+    with Socket(gateway.url, headers) as socket:
+        socket.create("Hi", model="v1/Fast", store=False)
+        return [event for event in socket.until_end() if beside(event)]
+
+
+def test_codex_reads_the_share_that_is_used_of_a_tiers_limits(limited: RunningGateway) -> None:
+    before = time.time()
+    told = asked_by(CODEX, limited)
+    assert told["x-v1-fast-limit-name"] == "v1/Fast"
+    assert float(told["x-v1-fast-primary-used-percent"]) == pytest.approx(10, abs=1)
+    assert 0 <= float(told["x-v1-fast-secondary-used-percent"]) < 1
+    assert told["x-v1-fast-primary-window-minutes"] == "1"
+    assert 4 <= int(told["x-v1-fast-primary-reset-at"]) - before <= 8
+    assert told["x-ratelimit-remaining-requests"] == "9"  # as everyone is told
+
+    _, limits = told_beside(CODEX, limited)
+    assert limits["limit_name"] == "v1/Fast"
+    assert limits["rate_limits"]["primary"]["used_percent"] == pytest.approx(20, abs=2)
+    assert limits["rate_limits"]["primary"]["window_minutes"] == 1
+
+
+def test_codex_hears_of_the_limits_where_it_is_refused_for_them(limited: RunningGateway) -> None:
+    for _ in range(10):
+        asked_by({}, limited)
+    _, limits = told_beside(CODEX, limited)
+    assert limits["rate_limits"]["primary"]["used_percent"] > 95
+    assert float(asked_by(CODEX, limited)["x-v1-fast-primary-used-percent"]) > 95
+
+
+def test_where_there_are_no_limits_codex_is_told_of_none(gateway: RunningGateway) -> None:
+    with Socket(gateway.url, CODEX) as socket:
+        socket.create("Hi")
+        events = [event["type"] for event in socket.until_end() if beside(event)]
+    assert events == ["codex.response.metadata"]
+
+
+def test_what_codex_is_told_of_the_models_fits_the_list_of_them(limited: RunningGateway) -> None:
+    version = {"client_version": "0.166.0"}
+    listed = limited.http.get("/v1/models", params=version, headers=CODEX).headers["etag"]
+    assert asked_by(CODEX, limited)["x-models-etag"] == listed
+    metadata, _ = told_beside(CODEX, limited)
+    assert metadata["headers"] == {"x-models-etag": listed}
+
+
+def test_others_hear_nothing_of_it(limited: RunningGateway) -> None:
+    told = asked_by({}, limited)
+    assert not [name for name in told if "percent" in name or name == "x-models-etag"]
+    assert told_beside({}, limited) == []
+
+
+def test_who_answered_is_not_said_in_the_header_that_codex_takes_for_an_accusation(
+    tiered: RunningGateway,
+) -> None:
+    # Of a model that it did not ask for, Codex says that the account was flagged for attacks.
+    asked = {"model": "fast", "input": "Hi", "stream": True, "service_tier": "deep"}
+    answer = tiered.http.post(RESPONSES, json=asked, headers=CODEX)
+    assert answer.status_code == 200
+    assert "openai-model" not in answer.headers
 
 
 # -- its catalogue, and tiers ---------------------------------------------------------------------

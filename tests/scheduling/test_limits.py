@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from vivace.errors import TooManyRequests
-from vivace.scheduling.limits import Charge, Ledger, Limits, advance, remaining, wait
+from vivace.scheduling.limits import Charge, Ledger, Limits, advance, headers, remaining, wait
 
 GRAIN = 1e-3
 amounts = st.integers(0, 400)
@@ -166,8 +166,8 @@ def test_what_was_used_beyond_the_estimate_is_a_debt() -> None:
     ledger, limits = Ledger(), Limits(output_tokens_per_minute=60)
     charge = ask(ledger, limits, tokens=(0, 10))
     ledger.settle(charge, input_tokens=0, output_tokens=150, now=0)
-    assert ledger.headers("me", "fast", limits, 0)["x-ratelimit-remaining-tokens"] == "0"
-    assert ledger.headers("me", "fast", limits, 0)["x-ratelimit-reset-tokens"] == "2m30s"
+    assert headers(ledger.windows("me", "fast", limits, 0))["x-ratelimit-remaining-tokens"] == "0"
+    assert headers(ledger.windows("me", "fast", limits, 0))["x-ratelimit-reset-tokens"] == "2m30s"
     assert refusal(ledger, limits, tokens=(0, 1)).retry_after == pytest.approx(91)
     assert refusal(ledger, limits).retry_after == pytest.approx(90)
     ask(ledger, limits, tokens=(0, 1), now=91)
@@ -187,14 +187,14 @@ def test_the_clock_and_settling_do_not_both_give_back_the_same() -> None:
 def test_without_a_rate_there_are_no_headers() -> None:
     ledger = Ledger()
     ask(ledger, Limits(concurrency=3))
-    assert ledger.headers("me", "fast", Limits(concurrency=3), 0) == {}
+    assert headers(ledger.windows("me", "fast", Limits(concurrency=3), 0)) == {}
 
 
 def test_headers_are_as_openai_sends_them() -> None:
     ledger = Ledger()
     limits = Limits(requests_per_minute=5000, input_tokens_per_minute=160_000)
     ask(ledger, limits, tokens=(4000, 0))
-    assert ledger.headers("me", "fast", limits, 0) == {
+    assert headers(ledger.windows("me", "fast", limits, 0)) == {
         "x-ratelimit-limit-requests": "5000",
         "x-ratelimit-remaining-requests": "4999",
         "x-ratelimit-reset-requests": "12ms",
@@ -213,7 +213,7 @@ def test_of_input_and_output_the_scarcer_is_told(
     ledger = Ledger()
     limits = Limits(input_tokens_per_minute=100, output_tokens_per_minute=10)
     ask(ledger, limits, tokens=tokens)
-    told = ledger.headers("me", "fast", limits, 0)
+    told = headers(ledger.windows("me", "fast", limits, 0))
     assert told["x-ratelimit-limit-tokens"] == str(limit)
     assert told["x-ratelimit-remaining-tokens"] == str(left)
     assert "x-ratelimit-limit-requests" not in told
@@ -226,7 +226,7 @@ def test_of_input_and_output_the_scarcer_is_told(
 def test_a_duration_reads_as_openai_writes_it(used: int, told: str) -> None:
     ledger, limits = Ledger(), Limits(input_tokens_per_minute=60_000)
     ask(ledger, limits, tokens=(used, 0))
-    assert ledger.headers("me", "fast", limits, 0)["x-ratelimit-reset-tokens"] == told
+    assert headers(ledger.windows("me", "fast", limits, 0))["x-ratelimit-reset-tokens"] == told
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class Traffic(RuleBasedStateMachine):
         self.settled: list[Charge] = []
 
     def told(self) -> list[dict[str, str]]:
-        return [self.ledger.headers(*place, LIMITS, self.now) for place in PLACES]
+        return [headers(self.ledger.windows(*place, LIMITS, self.now)) for place in PLACES]
 
     @rule(quarters=st.integers(1, 300))
     def time_goes_by(self, quarters: int) -> None:

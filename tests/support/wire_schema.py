@@ -114,6 +114,22 @@ def _receipts(schemas: Schemas) -> None:
         )
 
 
+@difference("Codex CLI reads limits, and when the models changed, from events of its own")
+def _codex_events(schemas: Schemas) -> None:
+    window = _object({"used_percent": {}, "window_minutes": INTEGER, "reset_at": INTEGER})
+    limits, metadata = "codex.rate_limits", "codex.response.metadata"
+    schemas[f"Vivace:{limits}"] = _object(
+        {
+            "type": _const(limits),
+            "limit_name": STRING,
+            "rate_limits": {"type": "object", "additionalProperties": window},
+        }
+    )
+    schemas[f"Vivace:{metadata}"] = _object(
+        {"type": _const(metadata), "headers": {"type": "object", "additionalProperties": STRING}}
+    )
+
+
 def _ref(name: str) -> str:
     return f"#/components/schemas/{name}"
 

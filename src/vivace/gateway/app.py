@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import hashlib
 import logging
 import os
 import signal
@@ -71,7 +70,6 @@ from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
 from vivace.logs import on_loop_error
 from vivace.models import Fim
-from vivace.protocol import codex
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
@@ -358,12 +356,9 @@ class Gateway:
         return json_response({"object": "list", "data": cards})
 
     def _codex_models(self) -> HttpResponse:
-        models = [
-            codex.card(card.name, card.context, place, self.catalogue.service_tiers)
-            for place, card in enumerate(self.catalogue.cards, 1)
-        ]
-        answer = json_response({"models": models})
-        answer.headers["etag"] = f'"{hashlib.sha256(bytes(answer.body)).hexdigest()[:16]}"'
+        models = self.catalogue.for_codex
+        answer = json_response(models.body)
+        answer.headers["etag"] = models.etag
         return answer
 
     async def _model(self, request: Request) -> HttpResponse:

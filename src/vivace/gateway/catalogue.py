@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
 from vivace.engines.base import Card, Engine
 from vivace.errors import NotFound
+from vivace.protocol import codex
+from vivace.protocol.codec import encode
 from vivace.protocol.events import Routing
 from vivace.scheduling.tiers import AUTO, Ask, Tier, route
 
-__all__ = ["Catalogue", "Offer"]
+__all__ = ["Catalogue", "CodexModels", "Offer"]
 
 
 _SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority", "scale"})
@@ -26,6 +30,13 @@ class Offer(Struct, frozen=True):
     card: Card
     engine: Engine
     """The first of its pool: they are of one mind about how long a text is."""
+
+
+class CodexModels(Struct, frozen=True):
+    """The models in the form of Codex's own catalogue."""
+
+    body: bytes
+    etag: str
 
 
 class Catalogue:
@@ -69,6 +80,15 @@ class Catalogue:
             filler, _ = self.routed(Ask(fill=True))
             cards.append(Card(AUTO, context, fills=filler.card.fills))
         return cards
+
+    @cached_property
+    def for_codex(self) -> CodexModels:
+        models = [
+            codex.card(card.name, card.context, place, self.service_tiers)
+            for place, card in enumerate(self.cards, 1)
+        ]
+        body = encode({"models": models})
+        return CodexModels(body, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
 
     def card(self, model: str) -> Card:
         named = next((card for card in self.cards if card.name == model), None)

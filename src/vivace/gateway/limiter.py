@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from vivace.scheduling.limits import Charge, Ledger, Limits
+from vivace.scheduling.limits import Charge, Ledger, Limits, Window
 
 __all__ = ["LocalGrant", "LocalLimiter"]
 
@@ -42,5 +42,5 @@ class LocalLimiter:
         )
         return LocalGrant(self.ledger, charge)
 
-    async def headers(self, owner: str, tier: str, limits: Limits) -> dict[str, str]:
-        return self.ledger.headers(owner, tier, limits, time.monotonic())
+    async def windows(self, owner: str, tier: str, limits: Limits) -> list[Window]:
+        return self.ledger.windows(owner, tier, limits, time.monotonic())

@@ -20,6 +20,8 @@ from vivace.engines.messages import estimate_tokens
 from vivace.errors import EngineError, RequestError
 from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
+from vivace.gateway.display import Shown, for_codex, for_everyone
+from vivace.gateway.ids import now
 from vivace.gateway.ports import Grant, Limiter
 from vivace.protocol.events import Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
@@ -168,12 +170,15 @@ class Planner:
         finally:
             await grant.settle(input_tokens=0, output_tokens=0)
 
-    async def headers(self, model: str | None, owner: str) -> dict[str, str]:
+    async def shown(self, model: str | None, owner: str, *, codex: bool) -> Shown:
         """What is left of an owner's limits in the tier of this name."""
         tier = self._catalogue.tier(model)
         if tier is None:
-            return {}
-        return await self._limiter.headers(owner, tier.name, tier.limits)
+            return Shown({})
+        windows = await self._limiter.windows(owner, tier.name, tier.limits)
+        if not codex:
+            return for_everyone(windows)
+        return for_codex(tier.name, windows, self._catalogue.for_codex.etag, now())
 
     def model(self, ticket: Ticket) -> str | None:
         """What it asks for, by its model or by a service tier that is one of ours."""

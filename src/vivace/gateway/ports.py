@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from vivace.protocol.events import Event, Response, ResponseEvent
 from vivace.protocol.requests import Interrupt, Steer
-from vivace.scheduling.limits import Limits
+from vivace.scheduling.limits import Limits, Window
 
 __all__ = ["EventLog", "Grant", "Limiter", "Record", "RunDirectory", "RunningTurn", "Told"]
 
@@ -41,8 +41,8 @@ class Limiter(Protocol):
     ) -> Grant:
         """Raises ``TooManyRequests`` when that would be too much."""
 
-    async def headers(self, owner: str, tier: str, limits: Limits) -> dict[str, str]:
-        """``x-ratelimit-*``: what is left."""
+    async def windows(self, owner: str, tier: str, limits: Limits) -> list[Window]:
+        """What is used of each limit, and left."""
 
 
 # -- events ---------------------------------------------------------------------------------------

@@ -370,16 +370,21 @@ class Connection:
                 raise _going_down()
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
-            planner = self._runner.planner
-            self.headers = await planner.headers(planner.model(ticket), self.owner)
+            await self._show(self._runner.planner.model(ticket))
             raise
         try:
             await self._run_as_planned(ticket, plan)
         finally:
             await self._runner.planner.abandon(plan)
 
+    async def _show(self, model: str | None) -> None:
+        shown = await self._runner.planner.shown(model, self.owner, codex=self._codex)
+        self.headers = shown.headers
+        if shown.events:
+            await self._outlet.send([*shown.events])
+
     async def _run_as_planned(self, ticket: Ticket, plan: Plan) -> None:
-        self.headers = await self._runner.planner.headers(plan.offer.tier.name, self.owner)
+        await self._show(plan.offer.tier.name)
         archive, name = self._runner.archive, plan.offer.card.name
         response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
         record: Record | None = None

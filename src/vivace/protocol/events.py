@@ -10,6 +10,10 @@ from vivace.protocol.items import Item, Part
 from vivace.protocol.requests import ReasoningConfig, TextConfig, ToolChoice
 
 __all__ = [
+    "CodexEvent",
+    "CodexMetadata",
+    "CodexRateLimits",
+    "CodexWindow",
     "Compacted",
     "ContentPartAdded",
     "ContentPartDone",
@@ -328,4 +332,24 @@ class SteerFailed(SteerEvent, frozen=True, kw_only=True, tag="response.steer.fai
     steer: ReturnedSteer
 
 
-Event = ResponseEvent | ErrorFrame | InterruptAccepted | SteerEvent
+# -- what Codex reads beside a response, where it has no headers to read it in ---------------------
+
+
+class CodexWindow(Struct, frozen=True, kw_only=True):
+    used_percent: float
+    window_minutes: int
+    reset_at: int
+
+
+class CodexRateLimits(Struct, frozen=True, kw_only=True, tag="codex.rate_limits"):
+    limit_name: str
+    rate_limits: dict[str, CodexWindow]
+    """``primary``, and ``secondary`` where there are two."""
+
+
+class CodexMetadata(Struct, frozen=True, kw_only=True, tag="codex.response.metadata"):
+    headers: dict[str, str]
+
+
+CodexEvent = CodexRateLimits | CodexMetadata
+Event = ResponseEvent | ErrorFrame | InterruptAccepted | SteerEvent | CodexEvent

@@ -18,13 +18,14 @@ from __future__ import annotations
 import functools
 import math
 from collections import OrderedDict
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from vivace.errors import TooManyRequests
 
-__all__ = ["Charge", "Ledger", "Limits", "advance", "remaining", "wait"]
+__all__ = ["Charge", "Ledger", "Limits", "Window", "advance", "headers", "remaining", "wait"]
 
 _MINUTE = 60.0
 _GRAIN = 1e-4
@@ -147,6 +148,38 @@ class Charge(Struct, eq=False):
     open: bool = True
 
 
+class Window(Struct, frozen=True):
+    """How much of one limit is used at a moment."""
+
+    kind: Literal["requests", "tokens"]
+    limit: int
+    left: int
+    seconds: float
+    """Until all of it is given back; beyond a minute, more than all was used."""
+
+    @property
+    def used(self) -> float:
+        """The share, up to 1."""
+        return min(1.0, self.seconds / _MINUTE)
+
+
+def _window(
+    kind: Literal["requests", "tokens"], arrival: float, limit: int | None, now: float
+) -> Iterator[Window]:
+    if limit is not None:
+        yield Window(kind, limit, remaining(arrival, limit, now), max(0.0, arrival - now))
+
+
+def headers(windows: Sequence[Window]) -> dict[str, str]:
+    """``x-ratelimit-*`` as OpenAI sends them."""
+    told: dict[str, str] = {}
+    for window in windows:
+        told[f"x-ratelimit-limit-{window.kind}"] = str(window.limit)
+        told[f"x-ratelimit-remaining-{window.kind}"] = str(window.left)
+        told[f"x-ratelimit-reset-{window.kind}"] = _duration(window.seconds)
+    return told
+
+
 class _Account:
     __slots__ = ("meters", "running")
 
@@ -209,8 +242,8 @@ class Ledger:
             if spent is not None and limit is not None:
                 meter.settle(spent, _cost(amount, limit), now)
 
-    def headers(self, owner: str, tier: str, limits: Limits, now: float) -> dict[str, str]:
-        """``x-ratelimit-*`` as OpenAI sends them; of the two kinds of tokens, the scarcer."""
+    def windows(self, owner: str, tier: str, limits: Limits, now: float) -> list[Window]:
+        """What is used of each limit; of the two kinds of tokens, the scarcer."""
         account = self._accounts.get((owner, tier)) or _Account()
         requests, *tokens = (
             (meter.arrival, limit)
@@ -221,13 +254,10 @@ class Ledger:
             key=lambda each: (-max(each[0], now), each[1]),
             default=(now, None),
         )
-        headers: dict[str, str] = {}
-        for kind, (arrival, limit) in (("requests", requests), ("tokens", scarcest)):
-            if limit is not None:
-                headers[f"x-ratelimit-limit-{kind}"] = str(limit)
-                headers[f"x-ratelimit-remaining-{kind}"] = str(remaining(arrival, limit, now))
-                headers[f"x-ratelimit-reset-{kind}"] = _duration(max(0.0, arrival - now))
-        return headers
+        return [
+            *_window("requests", *requests, now),
+            *_window("tokens", *scarcest, now),
+        ]
 
     def _forget(self, now: float) -> None:
         # A charge adds at most one, so looking at two in turn keeps up, and there is never a pause.
