@@ -83,6 +83,7 @@ CreateBody = shaped(
     tool_choice=None,
     conversation=None,
     prompt=None,
+    client_metadata=Free | None,
 )
 SteerBody = shaped(requests.SteerBody, input=str | list[Message])
 CompactBody = shaped(requests.CompactBody, input=str | list[Item] | None)

@@ -88,7 +88,7 @@ def cancelled(*_: Any, **__: Any) -> Any:
         ("archive.save", cancelled),
         ("planner.plan", failing),
         ("planner.settle", failing),
-        ("planner.headers", failing),
+        ("planner.shown", failing),
         ("planner.abandon", failing),
         ("metrics.turns.labels", failing),
         ("metrics.running.labels", failing),

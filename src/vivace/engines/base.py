@@ -87,6 +87,8 @@ class Work(Struct, frozen=True, kw_only=True):
     owner: str = ""
     """Whose work it is. An engine that runs in our process tree shares no cache between owners;
     an HTTP endpoint has no way to be told."""
+    traceparent: str | None = None
+    """The trace that it is part of, for an engine that keeps traces of its own."""
     tally: Tally = field(default_factory=Tally)
 
 

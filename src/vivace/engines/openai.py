@@ -110,7 +110,7 @@ class OpenAIEngine:
         reader = ChunkReader(forms, generate=work.generate, forced=self._by_schema(forms))
         self._running += 1
         try:
-            async with self._streaming(path, body) as response:
+            async with self._streaming(path, body, work.traceparent) as response:
                 async for line in _events(response):
                     for delta in reader.feed(line):
                         yield delta
@@ -128,12 +128,14 @@ class OpenAIEngine:
             work.tally.output = reader.written
 
     @contextlib.asynccontextmanager
-    async def _streaming(self, path: str, body: dict[str, Any]) -> AsyncIterator[httpx2.Response]:
+    async def _streaming(
+        self, path: str, body: dict[str, Any], traceparent: str | None
+    ) -> AsyncIterator[httpx2.Response]:
+        headers = {"content-type": "application/json"}
+        if traceparent is not None:
+            headers["traceparent"] = traceparent
         request = self._http.build_request(
-            "POST",
-            path,
-            content=msgspec.json.encode(body),
-            headers={"content-type": "application/json"},
+            "POST", path, content=msgspec.json.encode(body), headers=headers
         )
         try:
             response = await self._http.send(request, stream=True)

@@ -20,6 +20,7 @@ from vivace.gateway.ids import new_id
 from vivace.protocol.codec import encode, error_payload, retry_headers
 from vivace.protocol.codex import is_codex
 from vivace.protocol.messages_api import errors as messages_errors
+from vivace.protocol.tracing import traceparent
 
 __all__ = ["Front", "error_body", "error_headers"]
 
@@ -58,6 +59,7 @@ class Front:
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         state["codex"] = is_codex(headers)
+        state["traceparent"] = traceparent(headers.get("traceparent"))
 
         try:
             if self._hosts or not self._keys.needed:

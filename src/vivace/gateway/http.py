@@ -251,7 +251,11 @@ class EventStream(HttpResponse):
         self._write = send
         state = self._request.state
         self._connection = connection = self._runner.connect(
-            self, state.owner, state.request_id, codex=self._codex
+            self,
+            state.owner,
+            state.request_id,
+            codex=self._codex,
+            traceparent=state.traceparent,
         )
         try:
             if isinstance(self._create, RequestError):
@@ -376,7 +380,9 @@ async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> 
     """One turn from beginning to end; stops when the client leaves."""
     collector = Collector()
     state = request.state
-    connection = runner.connect(collector, state.owner, state.request_id)
+    connection = runner.connect(
+        collector, state.owner, state.request_id, traceparent=state.traceparent
+    )
     await connection.receive(create)
     turn = asyncio.create_task(connection.finished())
     if not await _stays_for(turn, request.receive):

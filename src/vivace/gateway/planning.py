@@ -255,6 +255,7 @@ def _work(ticket: Ticket, offer: Offer, prompt: Chat | Fill, priority: int, owne
         generate=request.generates,
         parent_id=ticket.parent.id if ticket.parent else None,
         owner=owner,
+        traceparent=request.traceparent,
     )
 
 

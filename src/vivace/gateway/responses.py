@@ -77,7 +77,9 @@ class ResponsesApi:
     async def _create_in_background(self, create: CreateResponse, request: Request) -> HttpResponse:
         state = request.state
         begun = Begun()
-        connection = self._runner.connect(begun, state.owner, state.request_id)
+        connection = self._runner.connect(
+            begun, state.owner, state.request_id, traceparent=state.traceparent
+        )
         await connection.receive(create)
         await begun.known.wait()
         state.headers = connection.headers

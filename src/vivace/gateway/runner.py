@@ -12,9 +12,8 @@ import asyncio
 import logging
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -47,9 +46,11 @@ from vivace.errors import (
     Unavailable,
 )
 from vivace.gateway.archive import Archive, is_whole, no_parent
+from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
+from vivace.gateway.notes import Notes
 from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
 from vivace.gateway.runs import REVOKED, Run
@@ -112,10 +113,14 @@ class Runner:
         *,
         once: bool = True,
         codex: bool = False,
+        traceparent: str | None = None,
     ) -> Connection:
         """``once``: for one request, which ends when its turn and what follows it have.
-        ``codex``: for a client that is told of refusals by a failed response."""
-        connection = Connection(self, outlet, owner, request_id, once=once, codex=codex)
+        ``codex``: for a client that is told of refusals by a failed response. ``traceparent``: of
+        requests that do not say another."""
+        connection = Connection(
+            self, outlet, owner, request_id, once=once, codex=codex, traceparent=traceparent
+        )
         self._connections.add(connection)
         return connection
 
@@ -187,12 +192,15 @@ class Connection:
         *,
         once: bool,
         codex: bool,
+        traceparent: str | None,
     ) -> None:
         self.owner = owner
         self._runner = runner
         self._outlet = outlet
         self._request_id = request_id
         self._codex = codex
+        self._traceparent = traceparent
+        self._notes = Notes(runner.metrics, request_id)
         self._session = Session(new_id, runner.limits, once=once)
         self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, Run] = {}
@@ -211,9 +219,15 @@ class Connection:
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
         if isinstance(event, CreateResponse):
-            event = meant(event) if self._codex else event
-            self._note_skipped(event.skipped)
+            event = self._read(event)
+            self._notes.skipped(event)
         await self._act(self._session.receive(event, self._resent(event)))
+
+    def _read(self, event: CreateResponse) -> CreateResponse:
+        """As it is meant by who sent it, with what was said beside it."""
+        if self._traceparent and event.traceparent is None:
+            event = replace(event, traceparent=self._traceparent)
+        return meant(event) if self._codex else event
 
     def _resent(self, event: ClientEvent) -> Resent | None:
         """What a client says again that names no turn to continue, as it cannot or will not. What
@@ -287,10 +301,10 @@ class Connection:
         match decision:
             case Say():
                 if isinstance(decision.event, ErrorFrame):
-                    self._note_refusal(decision.event.error.code)
+                    self._notes.refused(decision.event.error.code)
                 await self._outlet.send([decision.event])
             case Refuse():
-                self._note_refusal(decision.error.code)
+                self._notes.refused(decision.error.code, decision.ticket.request)
                 await self._outlet.send(self._refused(decision.ticket, decision.error))
             case Start():
                 self._spawn(self._run(decision.ticket), decision.ticket)
@@ -316,7 +330,7 @@ class Connection:
     async def _guarded(self, work: Coroutine[Any, Any, None], ticket: Ticket) -> None:
         """Whatever a task meets, the client hears of it and the ticket's place is free again."""
         try:
-            with _cancels_of_others():
+            with cancels_of_others():
                 await work
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
             self._early.pop(ticket.id, None)
@@ -327,7 +341,8 @@ class Connection:
             return error
         if isinstance(error, StoreError):
             return Unavailable(str(error), retry_after=1)
-        log.error("fault request_id=%s turn=%s", self._request_id, ticket.id, exc_info=error)
+        named = self._notes.name(ticket.request)
+        log.error("fault request_id=%s turn=%s", named, ticket.id, exc_info=error)
         return ServerFault(self._fault)
 
     @property
@@ -337,24 +352,14 @@ class Connection:
             f"{self._request_id}."
         )
 
-    def _note_skipped(self, kinds: Sequence[str]) -> None:
-        if not kinds:
-            return
-        counts = Counter(kinds)
-        for kind, count in counts.items():
-            self._runner.metrics.skipped.labels(kind).inc(count)
-        told = " ".join(f"{kind}={count}" for kind, count in sorted(counts.items()))
-        log.info("skipped items request_id=%s %s", self._request_id, told)
+    def _named(self, run: Run) -> str:
+        return self._notes.name(run.ticket.request)
 
     def _refused(self, ticket: Ticket, error: RequestError) -> list[Event]:
         problem = failure_of(error) if self._codex else None
         if problem is None:
             return [error_frame(error, ticket.lane, self._request_id)]
         return [*stillborn(ticket.request, ticket.id, ticket.lane, problem, now())]
-
-    def _note_refusal(self, code: str | None) -> None:
-        self._runner.metrics.refused.labels(code or "unknown").inc()
-        log.info("refused request_id=%s code=%s", self._request_id, code or "unknown")
 
     async def _fetch(self, ticket: Ticket, response_id: str) -> None:
         if await self._runner.runs.find(response_id, self.owner) is not None:
@@ -419,9 +424,9 @@ class Connection:
                 last = await self._keep(link, run, last)
             elif run.turn.status != "failed" and ticket.request.fill is None:
                 self._runner.archive.remember(link, self.owner)
-            meter.report(self._runner.metrics, run.turn, run.model, self._request_id)
+            meter.report(self._runner.metrics, run.turn, run.model, self._named(run))
         except Exception:  # the turn has its end, whatever became of its accounts
-            log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
+            log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
         decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
         self._remember(ticket.lane)
         try:
@@ -436,18 +441,18 @@ class Connection:
         outcome = Outcome(verdict="unknown")
         last: list[Event]
         try:
-            with _cancels_of_others():
+            with cancels_of_others():
                 last = await self._generate_somewhere(run, plan, meter)
             outcome = Outcome()
         except EngineError as error:
             outcome = failing(error)
             # Its words may quote the prompt: they are for the client, not for the log.
             log.warning(
-                "failed request_id=%s turn=%s %s", self._request_id, run.turn.id, error.code
+                "failed request_id=%s turn=%s %s", self._named(run), run.turn.id, error.code
             )
             last = [*run.turn.fail(error.code, self._words(error, plan), now())]
         except Exception:  # a fault of ours must end this turn, not wedge its lane
-            log.exception("fault request_id=%s turn=%s", self._request_id, run.turn.id)
+            log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
             last = [*run.turn.fail("server_error", self._fault, now())]
         except asyncio.CancelledError:
             if run.stopping is None:
@@ -481,7 +486,7 @@ class Connection:
                 meter.tally = None
                 if not self._runner.planner.again(plan, error):
                     raise
-                log.info("again elsewhere request_id=%s turn=%s", self._request_id, run.turn.id)
+                log.info("again elsewhere request_id=%s turn=%s", self._named(run), run.turn.id)
 
     async def _generate(self, run: Run, engine: Engine, work: Work, meter: Meter) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
@@ -508,11 +513,11 @@ class Connection:
     async def _keep(self, link: Link, run: Run, last: list[Event]) -> list[Event]:
         turn = run.turn
         try:
-            with _cancels_of_others():
+            with cancels_of_others():
                 await self._runner.archive.save(link, turn.response, self.owner)
         except Exception:
             # The answer is whole, so the client gets it; what it must not get is a false promise.
-            log.exception("not stored request_id=%s turn=%s", self._request_id, turn.id)
+            log.exception("not stored request_id=%s turn=%s", self._named(run), turn.id)
             unstored = replace(turn.response, store=False)
             last[-1] = replace(last[-1], response=unstored)
             if run.record is not None:
@@ -546,16 +551,3 @@ def _going_down() -> Unavailable:
         code="server_shutting_down",
         retry_after=1,
     )
-
-
-@contextmanager
-def _cancels_of_others() -> Iterator[None]:
-    """If not this task was cancelled but something that it waited for, that is an error like any
-    other, and not to be taken for an order to end."""
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise RuntimeError("what this waited for was cancelled") from error

@@ -53,7 +53,7 @@ class Run:
         self.stopping: StopHow | None = None
         self.receipts: list[Event] = []
         """For the client, to be sent as soon as the engine was told to stop."""
-        self._ticket = ticket
+        self.ticket = ticket
         self._asker = asker
         self._early: list[Stop] | None = []
 
@@ -66,7 +66,7 @@ class Run:
         return self._asker.owner
 
     def answers_to(self, response_id: str) -> bool:
-        return self._ticket.answers_to(response_id)
+        return self.ticket.answers_to(response_id)
 
     async def response(self) -> Response:
         return self.turn.response
@@ -76,7 +76,7 @@ class Run:
         await self.over.wait()
 
     async def tell(self, event: Steer | Interrupt) -> Told:
-        return Told(await self._asker.told(event), self._ticket.successor_id)
+        return Told(await self._asker.told(event), self.ticket.successor_id)
 
     def begin(self) -> list[Stop]:
         """From now on it can be stopped; returns the orders that came before."""
@@ -99,8 +99,8 @@ class Run:
 
     def stop_for_good(self) -> None:
         """Nothing follows it by itself; nothing is waited for."""
-        self._asker.withdraw(self._ticket)
-        self.stop(Stop(self._ticket, "cancel"))
+        self._asker.withdraw(self.ticket)
+        self.stop(Stop(self.ticket, "cancel"))
 
     def last_events(self) -> list[Event]:
         """How the turn ends, by what it was stopped for."""

@@ -105,9 +105,14 @@ class WebSocketDoor:
             self._runner.metrics.connections.dec()
 
     async def _serve(self, scope: Scope, receive: Receive, socket: _Socket) -> None:
-        request_id = scope["state"]["request_id"]
+        state = scope["state"]
         connection = self._runner.connect(
-            socket.outlet, socket.owner, request_id, once=False, codex=scope["state"]["codex"]
+            socket.outlet,
+            socket.owner,
+            state["request_id"],
+            once=False,
+            codex=state["codex"],
+            traceparent=state["traceparent"],
         )
         try:
             # What was heard is not held on to while the next is waited for.

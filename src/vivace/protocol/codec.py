@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from vivace.errors import InvalidRequest, RequestError
-from vivace.protocol import foreign
+from vivace.protocol import foreign, tracing
 from vivace.protocol.events import ErrorFrame, ErrorPayload
 from vivace.protocol.items import (
     AdditionalTools,
@@ -382,6 +382,7 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
             tool_choice=_NULL,
             conversation=_NULL,
             prompt=_NULL,
+            client_metadata=_NULL,
             fill=None,
             store=body.store if body.fill is None else False,
         ),
@@ -392,6 +393,7 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
         held,
         read.skipped,
         read.compacts,
+        tracing.in_metadata(body.client_metadata),
     )
 
 

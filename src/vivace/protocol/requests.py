@@ -191,6 +191,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     prompt_cache_key: str | None = None
     prompt_cache_options: CacheOptions | None = None
     safety_identifier: str | None = None
+    client_metadata: Raw = Raw(b"null")
     # Of OpenAI's own server only; refused rather than ignored.
     conversation: Raw = Raw(b"null")
     prompt: Raw = Raw(b"null")
@@ -235,6 +236,8 @@ class CreateResponse(Struct, frozen=True):
     """Types of items that mean nothing here."""
     compacts: bool = False
     """The answer is the conversation so far in short, as an item that starts another."""
+    traceparent: str | None = None
+    """The trace that it is part of, for those who look for it in logs and engines."""
 
     @property
     def generates(self) -> bool:

@@ -164,8 +164,9 @@ class Window(Struct, frozen=True):
 
 
 def _window(
-    kind: Literal["requests", "tokens"], arrival: float, limit: int | None, now: float
+    kind: Literal["requests", "tokens"], rate: tuple[float, int | None], now: float
 ) -> Iterator[Window]:
+    arrival, limit = rate
     if limit is not None:
         yield Window(kind, limit, remaining(arrival, limit, now), max(0.0, arrival - now))
 
@@ -255,8 +256,8 @@ class Ledger:
             default=(now, None),
         )
         return [
-            *_window("requests", *requests, now),
-            *_window("tokens", *scarcest, now),
+            *_window("requests", requests, now),
+            *_window("tokens", scarcest, now),
         ]
 
     def _forget(self, now: float) -> None:
