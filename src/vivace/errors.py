@@ -7,6 +7,7 @@
     ├── RuleError                a file of rules cannot be read; the message says where and why
     ├── RequestError             the client asked for something it cannot have
     │   ├── InvalidRequest       400  malformed, or contradicts the conversation
+    │   │   └── ContextOverflow  400  longer than the model takes
     │   ├── Unauthorized         401  no key, or one that is not known
     │   ├── Forbidden            403  the key or the Origin may not do this
     │   ├── NotFound             404  no such model or response
@@ -16,6 +17,7 @@
     │   └── Unavailable          503  draining, or no engine can take it
     ├── EngineError              an engine failed while a turn was running
     │   ├── EngineRefused        it will not do what was asked, and no other would
+    │   │   └── EngineOverflow   it found the conversation longer than it takes
     │   ├── EngineBusy           it has too much to do, and says when to come back
     │   └── EngineDied           the engine itself is gone, not just this request
     └── StoreError               a turn could not be kept or read
@@ -32,11 +34,13 @@ from typing import Literal
 __all__ = [
     "Blame",
     "ConfigError",
+    "ContextOverflow",
     "DownloadError",
     "EditError",
     "EngineBusy",
     "EngineDied",
     "EngineError",
+    "EngineOverflow",
     "EngineRefused",
     "Forbidden",
     "InvalidRequest",
@@ -79,6 +83,10 @@ class RequestError(VivaceError):
     status = 400
     type = "invalid_request_error"
     default_code: str | None = None
+    tokens: int | None = None
+    """How long a conversation is that does not fit, for clients that make room by as much."""
+    limit: int | None = None
+    """And how long one may be, the answer's first token with it."""
 
     def __init__(
         self,
@@ -97,6 +105,15 @@ class RequestError(VivaceError):
 
 class InvalidRequest(RequestError):
     default_code = "invalid_value"
+
+
+class ContextOverflow(InvalidRequest):
+    default_code = "context_length_exceeded"
+
+    def __init__(self, message: str, tokens: int, limit: int) -> None:
+        super().__init__(message, param="input")
+        self.tokens = tokens
+        self.limit = limit
 
 
 class Unauthorized(RequestError):
@@ -169,6 +186,12 @@ class EngineRefused(EngineError):
     code = "invalid_prompt"
     elsewhere = False
     blame: Blame = "never"
+
+
+class EngineOverflow(EngineRefused):
+    """The conversation is longer than the engine takes, by its own count."""
+
+    code = "context_length_exceeded"
 
 
 class EngineBusy(EngineError):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.http import RESPONSES, said, sse
+from tests.support.plain_endpoint import PlainEndpoint, Refusal, Routes
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.socket import Event, Socket
 from vivace.config import LOCAL
@@ -77,6 +78,21 @@ def test_an_overflow_is_a_response_that_fails(narrow: RunningGateway, way: str) 
     assert code == "context_length_exceeded"
     assert "the model takes 1024" in message
     assert refused(narrow, "context_length_exceeded") == 1
+
+
+@every_transport
+def test_an_overflow_by_the_engines_own_count_is_one_too(way: str) -> None:
+    said = {"error": {"message": "This model's maximum context length is 100 tokens.", "code": 400}}
+    routes: Routes = {"/v1/chat/completions": lambda _: Refusal(400, said)}
+    with PlainEndpoint(routes) as endpoint:
+        engines = [
+            {"name": "scripted", "kind": "scripted", "model": "near"},
+            {"name": "far", "kind": "openai", "model": "far", "url": endpoint.url},
+        ]
+        with RunningGateway(config=configuration(engines=engines)) as gateway:
+            last = getattr(Client(gateway, CODEX), way)(model="far", input="Hi")[-1]
+    assert last["type"] == "response.failed"
+    assert last["response"]["error"]["code"] == "context_length_exceeded"
 
 
 @every_transport

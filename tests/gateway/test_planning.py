@@ -101,3 +101,17 @@ def test_a_long_conversation_is_counted_beside_the_event_loop(
     assert (loop not in counters) == beside
     assert counters
     assert longest < 0.25
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(900, 900), (1500, None), (5000, None)])
+def test_a_limit_beyond_what_the_prompt_leaves_is_not_sent_on(
+    tmp_path: Path, asked: int, sent: int | None
+) -> None:
+    """Some endpoints refuse a prompt and a limit that do not fit together."""
+    with Endpoint() as endpoint:
+        endpoint.answers(stream(delta(content="Yes."), delta(reason="stop")))
+        engine = {"kind": "openai", "model": "m", "url": endpoint.url, "context": LIMIT}
+        gateway = Gateway(configuration(engines=[{"name": "e", **engine}]), tmp_path)
+        asyncio.run(ask(gateway, {"input": "word " * 500, "max_output_tokens": asked}))
+        (body,) = endpoint.asked
+    assert body.get("max_tokens") == sent

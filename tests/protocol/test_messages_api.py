@@ -33,7 +33,7 @@ from vivace.errors import (
     Unavailable,
 )
 from vivace.protocol.codec import encode
-from vivace.protocol.events import Response, ResponseEvent
+from vivace.protocol.events import Response, ResponseEvent, ResponseProblem
 from vivace.protocol.items import (
     FunctionCall,
     FunctionCallOutput,
@@ -43,7 +43,7 @@ from vivace.protocol.items import (
     ReasoningText,
     text_of,
 )
-from vivace.protocol.messages_api.errors import error_body
+from vivace.protocol.messages_api.errors import error_body, failure
 from vivace.protocol.messages_api.request import Asked, decode_messages
 from vivace.protocol.messages_api.stream import MessageEvents, message
 from vivace.protocol.requests import (
@@ -634,3 +634,9 @@ def test_whatever_is_sent_is_read_or_refused(sent: dict[str, Any]) -> None:
         return
     assert known.create.items
     assert len(known.places) == len(known.create.items)
+
+
+def test_an_engine_that_finds_it_too_long_is_told_in_the_words_that_have_it_compacted() -> None:
+    told = failure(ResponseProblem("context_length_exceeded", "far takes 100 tokens")).error
+    assert told.type == "invalid_request_error"
+    assert told.message == "prompt is too long: far takes 100 tokens"

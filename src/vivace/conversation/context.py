@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from vivace.errors import InvalidRequest
+from vivace.errors import ContextOverflow, InvalidRequest
 from vivace.protocol.items import (
     AdditionalTools,
     InputFile,
@@ -27,6 +27,8 @@ class Fitted(Struct, frozen=True):
     """What the model will see of a conversation."""
 
     items: list[Item]
+    room: int
+    """How many tokens are left for the answer."""
     dropped: int = 0
     """How many tokens the rest of it is."""
 
@@ -50,16 +52,16 @@ def fit(
     items = [*past, *new]
     total = fixed + (known + count(new) if known else count(items))
     if total < limit:
-        return Fitted(items)
+        return Fitted(items, limit - total)
     fitted = _drop_oldest(items, len(past), total, fixed, limit, count) if truncate else None
     if fitted is not None:
         return fitted
-    raise InvalidRequest(
+    raise ContextOverflow(
         f"This conversation is {total} tokens long and the model takes {limit}. Compact it "
         "(POST /v1/responses/compact), send less, or set truncation to 'auto' to drop its oldest "
         "part.",
-        code="context_length_exceeded",
-        param="input",
+        total,
+        limit,
     )
 
 
@@ -88,7 +90,8 @@ def _drop_oldest(
             kept.append(item)
     if left * total >= limit * whole:
         return None
-    return Fitted(kept, (whole - left) * total // whole)
+    dropped = (whole - left) * total // whole
+    return Fitted(kept, limit - total + dropped, dropped)
 
 
 def _standing(item: Item) -> bool:

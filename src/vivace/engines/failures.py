@@ -4,7 +4,8 @@
 
     429                    busy     another may be tried; this one is left alone for a while
     502, 503, 504          down     another may be tried, and it counts against this one
-    400, 413, 422 …        refused  the request is at fault, and no other would take it
+    400, 413, 422 …        refused  the request is at fault, and no other would take it; its words
+                                    say whether it is too long, which clients can mend
     401, 404, 408, 500 …   failed   another may be tried; if that succeeds, this one was at fault
 
 A key that the endpoint does not know (401) or a model that it does not have (404) are faults of the
@@ -13,10 +14,12 @@ endpoint as it is set up here, never of a client: it sees neither.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
-from vivace.errors import EngineBusy, EngineError, EngineRefused
+from vivace.errors import EngineBusy, EngineError, EngineOverflow, EngineRefused
 
 __all__ = ["failure", "failure_in_stream"]
 
@@ -25,8 +28,16 @@ _BUSY = 1.0
 
 _DOWN = frozenset({502, 503, 504})
 _SET_UP_WRONG = frozenset({401, 402, 403, 404, 405, 407, 408})
-_STATUS_OF = {"rate_limit_exceeded": 429, "invalid_prompt": 400}
+_STATUS_OF = {"rate_limit_exceeded": 429, "invalid_prompt": 400, "context_length_exceeded": 400}
 """What the Responses API writes where others have a number."""
+
+
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|prompt is too long"
+    r"|(exceed|longer than|larger than|maximum)[^.]{0,80}\bcontext (length|size|window)",
+    re.IGNORECASE,
+)
+"""How OpenAI, vLLM, llama.cpp, SGLang and others say it: there is a code for it only at some."""
 
 
 def failure(status: int, message: str, wait: float | None = None) -> EngineError:
@@ -35,7 +46,7 @@ def failure(status: int, message: str, wait: float | None = None) -> EngineError
     if status in _DOWN:
         return EngineError(message, retry_after=wait, blame="always")
     if 400 <= status < 500 and status not in _SET_UP_WRONG:
-        return EngineRefused(message)
+        return EngineOverflow(message) if _TOO_LONG.search(message) else EngineRefused(message)
     return EngineError(message, retry_after=wait)
 
 

@@ -166,6 +166,8 @@ def raised(frame: ErrorFrame) -> RequestError:
     )
     error.status = frame.status
     error.type = frame.error.type
+    error.tokens = frame.error.tokens or None
+    error.limit = frame.error.limit or None
     return error
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from vivace.completion import fitting
@@ -111,13 +111,13 @@ class Planner:
             since=since,
         )
         try:
-            prompt, unread = await _fitted(ticket, offer, ask)
-            work = _work(ticket, offer, prompt, KINDS.index(kind), owner)
+            read = await _fitted(ticket, offer, ask)
+            work = _work(ticket, offer, read, KINDS.index(kind), owner)
             place = self._dispatch.enter(job)
         except BaseException:
             await grant.settle(input_tokens=0, output_tokens=0)
             raise
-        return Plan(offer, work, place, grant, routing, ask, unread)
+        return Plan(offer, work, place, grant, routing, ask, read.unread)
 
     def again(self, plan: Plan, error: EngineError) -> bool:
         """Another place for a turn that its engine failed; False when there is no other."""
@@ -236,19 +236,30 @@ def _conversation(ticket: Ticket) -> str:
     return link.id if link is not None else ticket.id
 
 
-def _work(ticket: Ticket, offer: Offer, prompt: Chat | Fill, priority: int, owner: str) -> Work:
+class _Read(Struct, frozen=True):
+    """What the engine will read."""
+
+    prompt: Chat | Fill
+    room: int
+    """Tokens that its context leaves for the answer."""
+    unread: int = 0
+    """What the conversation is longer than that: what was dropped, without the instructions and
+    tools that are read beside it."""
+
+
+def _work(ticket: Ticket, offer: Offer, read: _Read, priority: int, owner: str) -> Work:
     request, body = ticket.request, ticket.request.body
     return Work(
         priority=priority,
         id=ticket.id,
         model=offer.card.name,
-        prompt=prompt,
+        prompt=read.prompt,
         sampling=Sampling(
             temperature=body.temperature,
             top_p=body.top_p,
             presence_penalty=body.presence_penalty,
             frequency_penalty=body.frequency_penalty,
-            max_tokens=_at_most(body.max_output_tokens, offer.card.context),
+            max_tokens=_at_most(body.max_output_tokens, read.room),
             stop=tuple(body.stop or ()),
             seed=body.seed,
         ),
@@ -259,12 +270,13 @@ def _work(ticket: Ticket, offer: Offer, prompt: Chat | Fill, priority: int, owne
     )
 
 
-def _at_most(asked: int | None, context: int) -> int | None:
-    """A limit that the context cannot hold is none, and some endpoints would refuse it."""
-    return asked if asked is not None and asked < context else None
+def _at_most(asked: int | None, room: int) -> int | None:
+    """A limit beyond what the context leaves is none: the context ends the answer before, and some
+    endpoints would refuse it. The room itself is no limit to set, for it may be an estimate."""
+    return asked if asked is not None and asked < room else None
 
 
-async def _fitted(ticket: Ticket, offer: Offer, ask: Ask) -> tuple[Chat | Fill, int]:
+async def _fitted(ticket: Ticket, offer: Offer, ask: Ask) -> _Read:
     """Beside the event loop if it is long: an engine may have to tokenise what it counts."""
     counted = ticket.parent is not None and ticket.parent.tokens
     if max(ask.new_tokens, 0 if counted else ask.input_tokens) < _SHORT:
@@ -272,16 +284,12 @@ async def _fitted(ticket: Ticket, offer: Offer, ask: Ask) -> tuple[Chat | Fill, 
     return await asyncio.to_thread(_prompt, ticket, offer)
 
 
-def _prompt(ticket: Ticket, offer: Offer) -> tuple[Chat | Fill, int]:
-    """What the engine will read; refuses what it could not.
-
-    With it, what the conversation is longer than that: what was dropped, without the instructions
-    and tools that are read beside it.
-    """
+def _prompt(ticket: Ticket, offer: Offer) -> _Read:
+    """Refuses what the engine could not read."""
     engine, card = offer.engine, offer.card
     fill = ticket.request.fill
     if fill is not None:
-        return _fill(fill, ticket, offer) if fill.is_gap else fill, 0
+        return _Read(_fill(fill, ticket, offer) if fill.is_gap else fill, card.context)
     refuse_images(ticket.input, card.name, ticket.resent)
     toolbox = _all_tools(ticket.request.toolbox, (*ticket.past, *ticket.input))
     fixed = engine.count(_fixed(ticket.request.body.instructions, toolbox), card.name)
@@ -294,7 +302,7 @@ def _prompt(ticket: Ticket, offer: Offer) -> tuple[Chat | Fill, int]:
         count=lambda some: engine.count(some, card.name),
         truncate=ticket.request.body.truncation == "auto",
     )
-    return _chat(ticket, toolbox, fitted.items), fitted.dropped - fixed
+    return _Read(_chat(ticket, toolbox, fitted.items), fitted.room, fitted.dropped - fixed)
 
 
 def _fill(fill: Fill, ticket: Ticket, offer: Offer) -> Fill:

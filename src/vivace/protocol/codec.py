@@ -537,6 +537,8 @@ def error_payload(error: RequestError, request_id: str | None = None) -> ErrorPa
         message=error.message,
         param=error.param,
         request_id=request_id or msgspec.UNSET,
+        tokens=msgspec.UNSET if error.tokens is None else error.tokens,
+        limit=msgspec.UNSET if error.limit is None else error.limit,
         headers=retry_headers(error.retry_after) or msgspec.UNSET,
     )
 

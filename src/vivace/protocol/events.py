@@ -279,6 +279,9 @@ class ErrorPayload(Struct, frozen=True, kw_only=True):
     message: str
     param: str | None = None
     request_id: str | UnsetType = UNSET
+    tokens: int | UnsetType = UNSET
+    """How long a conversation is that is too long, and how long one may be."""
+    limit: int | UnsetType = UNSET
     headers: dict[str, str] | UnsetType = UNSET
     """What an HTTP answer would say in its headers, for those who have none."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -12,6 +11,8 @@ from vivace.protocol.events import ErrorFrame, ResponseProblem
 from vivace.protocol.messages_api.types import ErrorBody, ErrorEvent
 
 __all__ = ["error_body", "error_event", "failure", "speaks_messages"]
+
+_OVERFLOW = "context_length_exceeded"
 
 _TYPES: Mapping[int, str] = MappingProxyType(
     {
@@ -31,11 +32,10 @@ _FAILED: Mapping[str, str] = MappingProxyType(
         "rate_limit_exceeded": "overloaded_error",
         "engine_died": "overloaded_error",
         "invalid_prompt": "invalid_request_error",
+        _OVERFLOW: "invalid_request_error",
     }
 )
 """By the code of an answer that failed after it had begun."""
-
-_TOO_LONG = re.compile(r"\b(\d+) tokens long and the model takes (\d+)")
 
 
 def speaks_messages(path: str) -> bool:
@@ -57,22 +57,22 @@ def error_event(frame: ErrorFrame) -> ErrorEvent:
 def failure(problem: ResponseProblem | None) -> ErrorEvent:
     if problem is None:
         return ErrorEvent(error=ErrorBody("api_error", "The answer failed."))
-    return ErrorEvent(error=ErrorBody(_FAILED.get(problem.code, "api_error"), problem.message))
+    words = _too_long(problem.message) if problem.code == _OVERFLOW else problem.message
+    return ErrorEvent(error=ErrorBody(_FAILED.get(problem.code, "api_error"), words))
 
 
 def _words(error: RequestError) -> str:
     """There is no place for the field's name but the message."""
-    if error.code == "context_length_exceeded":
-        return _too_long(error.message)
+    if error.code == _OVERFLOW:
+        return _too_long(error.message, error.tokens, error.limit)
     if error.param is None or error.param in error.message:
         return error.message
     return f"{error.param}: {error.message}"
 
 
-def _too_long(message: str) -> str:
+def _too_long(message: str, tokens: int | None = None, limit: int | None = None) -> str:
     """Claude Code compacts a conversation when it reads these words, by as much as they say."""
-    found = _TOO_LONG.search(message)
-    if found is None:
+    if tokens is None or limit is None:
         return f"prompt is too long: {message}"
     # The last token of the context is the answer's.
-    return f"prompt is too long: {found[1]} tokens > {int(found[2]) - 1} maximum"
+    return f"prompt is too long: {tokens} tokens > {limit - 1} maximum"
