@@ -240,6 +240,18 @@ def test_a_trigger_is_answered_by_a_compaction_that_starts_a_conversation(
     assert answer == Recite.text([("developer", summary), ("user", "What do I like?")])
 
 
+def test_an_item_at_fault_is_named_by_its_place_in_what_was_sent(gateway: RunningGateway) -> None:
+    search = {"type": "web_search_call", "status": "completed", "action": {"type": "search"}}
+    hello = {"type": "message", "role": "user", "content": "Hi"}
+    orphan = {"type": "function_call_output", "call_id": "nobody", "output": "x"}
+    image = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+    picture = {"type": "message", "role": "user", "content": [image]}
+    for wrong, at in ((orphan, "input[3].call_id"), (picture, "input[3].content[0]")):
+        body = {"input": [search, hello, search, wrong]}
+        answer = gateway.http.post(RESPONSES, json=body)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, at)
+
+
 # -- what it shows --------------------------------------------------------------------------------
 
 

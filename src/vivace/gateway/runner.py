@@ -53,10 +53,11 @@ from vivace.gateway.metrics import Metrics
 from vivace.gateway.notes import Notes
 from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
-from vivace.gateway.runs import REVOKED, Run
+from vivace.gateway.runs import REVOKED, Run, going_down
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
 from vivace.protocol.events import ErrorFrame, Event
+from vivace.protocol.foreign import as_sent
 from vivace.protocol.requests import (
     ClientEvent,
     CreateBody,
@@ -215,7 +216,7 @@ class Connection:
 
     async def receive(self, event: ClientEvent) -> None:
         if self._runner.draining and isinstance(event, CreateResponse):
-            raise _going_down()
+            raise going_down()
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
         if isinstance(event, CreateResponse):
@@ -356,6 +357,7 @@ class Connection:
         return self._notes.name(run.ticket.request)
 
     def _refused(self, ticket: Ticket, error: RequestError) -> list[Event]:
+        error.param = as_sent(error.param, ticket.request.places)
         problem = failure_of(error) if self._codex else None
         if problem is None:
             return [error_frame(error, ticket.lane, self._request_id)]
@@ -372,7 +374,7 @@ class Connection:
     async def _run(self, ticket: Ticket) -> None:
         try:
             if ticket.line and self._runner.draining:
-                raise _going_down()
+                raise going_down()
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
             await self._show(self._runner.planner.model(ticket))
@@ -543,11 +545,3 @@ class Connection:
             self._runner.archive.weigh(ticket.input, output, self.owner),
             b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
         )
-
-
-def _going_down() -> Unavailable:
-    return Unavailable(
-        "This server is shutting down; connect again.",
-        code="server_shutting_down",
-        retry_after=1,
-    )

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from vivace.conversation.session import Stop, StopHow, Ticket
 from vivace.conversation.turn import Turn
+from vivace.errors import Unavailable
 from vivace.gateway.ids import now
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Record, RunningTurn, Told
@@ -15,7 +16,7 @@ from vivace.gateway.records import Recording
 from vivace.protocol.events import Event, Response
 from vivace.protocol.requests import Interrupt, Steer
 
-__all__ = ["REVOKED", "LocalRuns", "Run"]
+__all__ = ["REVOKED", "LocalRuns", "Run", "going_down"]
 
 REVOKED = "This key was revoked; ask whoever runs this server."
 
@@ -143,3 +144,11 @@ class LocalRuns:
 
     def on_forget(self, forget: Callable[[str, str], None]) -> None:
         self._forgetting.append(forget)
+
+
+def going_down() -> Unavailable:
+    return Unavailable(
+        "This server is shutting down; connect again.",
+        code="server_shutting_down",
+        retry_after=1,
+    )

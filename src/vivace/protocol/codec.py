@@ -220,6 +220,8 @@ class Input(Struct, frozen=True):
     """The types of the others, as names that can be counted."""
     compacts: bool = False
     """Whether it asks for the conversation in short."""
+    places: tuple[int, ...] = ()
+    """Where each item stood in what was sent, if some are not here."""
 
 
 def decode_input(raw: str | Sequence[Raw] | None, where: str = "input") -> Input:
@@ -228,9 +230,17 @@ def decode_input(raw: str | Sequence[Raw] | None, where: str = "input") -> Input
     if isinstance(raw, str):
         return Input((Message(role="user", content=raw),))
     reading = _Reading()
+    places: list[int] = []
     for index, each in enumerate(raw):
         reading.take(each, f"{where}[{index}]")
-    return Input(tuple(reading.items), tuple(reading.skipped), reading.compacts)
+        places += [index] * (len(reading.items) - len(places))
+    shifted = places != list(range(len(raw)))
+    return Input(
+        tuple(reading.items),
+        tuple(reading.skipped),
+        reading.compacts,
+        tuple(places) if shifted else (),
+    )
 
 
 class _Reading:
@@ -394,6 +404,7 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
         read.skipped,
         read.compacts,
         tracing.in_metadata(body.client_metadata),
+        read.places,
     )
 
 

@@ -6,6 +6,8 @@ counted. Nothing in them is an error: their makers owe us no form.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +27,7 @@ from vivace.protocol.items import (
     Tool,
 )
 
-__all__ = ["OTHER", "adopt", "call_of", "label", "missing_past", "standalone"]
+__all__ = ["OTHER", "adopt", "as_sent", "call_of", "label", "missing_past", "standalone"]
 
 OTHER = "other"
 _NAMES = frozenset(
@@ -200,3 +202,15 @@ _ADOPTED = {
     "local_shell_call_output": _shell_output,
     "tool_search_output": _found_tools,
 }
+
+
+_PLACE = re.compile(r"input\[(\d+)\]")
+
+
+def as_sent(param: str | None, places: Sequence[int]) -> str | None:
+    """The field at fault, by where its item stood in what the client sent: ``places`` has that of
+    each item that was taken, and is empty where all were."""
+    found = _PLACE.match(param or "")
+    if param is None or found is None or not int(found[1]) < len(places):
+        return param
+    return f"input[{places[int(found[1])]}]{param[found.end() :]}"

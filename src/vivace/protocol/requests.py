@@ -238,6 +238,8 @@ class CreateResponse(Struct, frozen=True):
     """The answer is the conversation so far in short, as an item that starts another."""
     traceparent: str | None = None
     """The trace that it is part of, for those who look for it in logs and engines."""
+    places: tuple[int, ...] = ()
+    """Where each item stood in what was sent, if some of that mean nothing here."""
 
     @property
     def generates(self) -> bool:
