@@ -42,6 +42,7 @@ EXISTING = {
     "continue": ("models/vivace.yaml", "name: Written by hand\n"),
     "zed": ("zed/settings.json", '{"theme": "One Dark", "vim_mode": true}\n'),
     "claude": ("vivace.json", '{"model": "sonnet"}\n'),
+    "opencode": ("opencode/opencode.json", '{"theme": "tokyonight"}\n'),
     "neovim": ("nvim/site/plugin/vivace.lua", "-- Mine.\n"),
     "emacs": (".emacs.d/vivace.el", ";; Mine.\n"),
     "helix": ("helix/languages.toml", '# Mine.\n[[language]]\nname = "rust"\n'),

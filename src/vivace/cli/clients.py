@@ -12,16 +12,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
 from vivace import models
-from vivace.cli.settings_files import MARK, CannotEdit, Edit, TomlTable, WholeFile
+from vivace.cli.json_settings import as_json, loaded, merged, pruned, table
+from vivace.cli.settings_files import MARK, CannotEdit, Edit, WholeFile
 from vivace.models import Fim
-from vivace.protocol.codex import card
 
-__all__ = ["CLIENTS", "SMALLEST", "Client", "Endpoint", "Person", "Recipe", "Served", "narrow"]
+__all__ = ["CLIENTS", "SMALLEST", "Client", "Endpoint", "Person", "Recipe", "Served"]
 
 SMALLEST = 8192
 """The context to count on while nobody knows better: the default of an engine."""
@@ -93,72 +93,6 @@ class Client(Struct, frozen=True):
 def _quote(text: str) -> str:
     """A string as JSON, TOML, YAML and Python all read it."""
     return json.dumps(text, ensure_ascii=False)
-
-
-# -- Codex CLI ------------------------------------------------------------------------------------
-
-# "Advanced Configuration" (developers.openai.com/codex/config-advanced), checked 2026-11-15:
-# since 0.134.0 a profile is a file, NAME.config.toml beside config.toml, with top-level keys. The
-# provider stands in config.toml all the same: a conversation remembers its provider's name, and
-# is resumed without the profile. Accepted by Codex CLI 0.166.0.
-_CODEX = "Advanced Configuration, developers.openai.com/codex/config-advanced, checked 2026-11-15"
-
-# Codex 0.166.0 begins a conversation with about 5,200 tokens of tools and instructions, and more
-# where plugins or MCP servers are set up.
-_CODEX_NEEDS = 32_768
-
-
-def _codex(endpoint: Endpoint, person: Person) -> Recipe:
-    home = person.folder("CODEX_HOME", ".codex")
-    key = f"env_key = {_quote(endpoint.key_env)}\n" if endpoint.key_env else ""
-    provider = (
-        f"# See {_CODEX}.\n"
-        'name = "Vivace"\n'
-        f"base_url = {_quote(endpoint.url)}\n"
-        'wire_api = "responses"\n'
-        "supports_websockets = true\n"
-        f"{key}"
-    )
-    profile = (
-        f"# Written by {MARK}; see {_CODEX}.\n"
-        f"model = {_quote(endpoint.model.name)}\n"
-        'model_provider = "vivace"\n'
-        'model_catalog_json = "vivace.models.json"\n'
-    )
-    tiers = [model.name for model in endpoint.served if model.tier]
-    cards = [
-        card(model.name, model.context, place, tiers)
-        for place, model in enumerate(endpoint.served, 1)
-    ]
-    catalogue = {"written_by": MARK, "models": cards}
-    return Recipe(
-        edits=(
-            TomlTable(home / "config.toml", "model_providers.vivace", provider),
-            WholeFile(home / "vivace.config.toml", profile),
-            WholeFile(home / "vivace.models.json", _json(catalogue)),
-        ),
-        notes=(
-            *_codex_key(endpoint),
-            "Start it with: codex --profile vivace",
-            *narrow(endpoint, "Codex", "over 5000", _CODEX_NEEDS),
-        ),
-    )
-
-
-def _codex_key(endpoint: Endpoint) -> tuple[str, ...]:
-    return (f"Codex takes the key from ${endpoint.key_env}.",) if endpoint.key_env else ()
-
-
-def narrow(endpoint: Endpoint, agent: str, begins_with: str, needs: int) -> tuple[str, ...]:
-    """Advice where an agent's own words leave little of the model's context."""
-    model = endpoint.model
-    if model.context >= needs:
-        return ()
-    advice = (
-        f"{model.name} has a context of {model.context} tokens, and {agent} fills {begins_with} "
-        f"before your first word. Give the engine more if the machine can: context = {needs}."
-    )
-    return (advice,)
 
 
 # -- Continue -------------------------------------------------------------------------------------
@@ -293,27 +227,27 @@ class _ZedSettings(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return _json(self.settings)
+        return as_json(self.settings)
 
     def holds(self, text: str) -> bool:
-        settings = _loaded(text)
+        settings = loaded(text)
         return '"vivace"' in text if settings is None else bool(_zed_ours(settings))
 
     def apply(self, before: str | None) -> str:
-        now = _loaded(before) if before is not None and before.strip() else {}
+        now = loaded(before) if before is not None and before.strip() else {}
         if now is None:
             raise CannotEdit(
                 f"{self.path} has comments, or is not JSON, and a program would lose them. Put "
                 f"these keys in by hand:\n\n{self.text}"
             )
         ours = dict(self.settings)
-        if "provider" in _table(now, "edit_predictions") and not _zed_predicts(now):
+        if "provider" in table(now, "edit_predictions") and not _zed_predicts(now):
             ours.pop("edit_predictions", None)
-        after = _merged(now, ours)
-        return before if before is not None and after == now else _json(after)
+        after = merged(now, ours)
+        return before if before is not None and after == now else as_json(after)
 
     def without(self, text: str) -> str | None:
-        now = _loaded(text)
+        now = loaded(text)
         if now is None:
             raise CannotEdit(
                 f"{self.path} has comments, or is not JSON, and a program would lose them. Take "
@@ -322,64 +256,23 @@ class _ZedSettings(Struct, frozen=True):
         if _zed_predicts(now):
             predictions = now["edit_predictions"]
             del predictions["provider"], predictions["open_ai_compatible_api"]
-        _table(now, "language_models", "openai_compatible").pop("vivace", None)
-        left = _pruned(now, ("language_models", "openai_compatible"), ("edit_predictions",))
-        return _json(left) if left else None
+        table(now, "language_models", "openai_compatible").pop("vivace", None)
+        left = pruned(now, ("language_models", "openai_compatible"), ("edit_predictions",))
+        return as_json(left) if left else None
 
 
 def _zed_ours(settings: dict[str, Any]) -> dict[str, Any]:
-    return _table(settings, "language_models", "openai_compatible", "vivace")
+    return table(settings, "language_models", "openai_compatible", "vivace")
 
 
 def _zed_predicts(settings: dict[str, Any]) -> bool:
     """Whether the edit predictions in the file stand there by our hand."""
-    predictions = _table(settings, "edit_predictions")
-    asked = _table(predictions, "open_ai_compatible_api").get("api_url")
+    predictions = table(settings, "edit_predictions")
+    asked = table(predictions, "open_ai_compatible_api").get("api_url")
     return (
         predictions.get("provider") == "open_ai_compatible_api"
         and asked == f"{_zed_ours(settings).get('api_url')}/completions"
     )
-
-
-def _loaded(text: str) -> dict[str, Any] | None:
-    """None for what is not a plain JSON object."""
-    try:
-        settings = json.loads(text)
-    except json.JSONDecodeError:
-        return None
-    return settings if isinstance(settings, dict) else None
-
-
-def _table(settings: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The table at the end of a path; an empty one where there is none."""
-    table: Any = settings
-    for key in keys:
-        table = table.get(key)
-        if not isinstance(table, dict):
-            return {}
-    return cast("dict[str, Any]", table)
-
-
-def _merged(into: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    both = into | new
-    for key in into.keys() & new.keys():
-        if isinstance(into[key], dict) and isinstance(new[key], dict):
-            both[key] = _merged(into[key], new[key])
-    return both
-
-
-def _pruned(settings: dict[str, Any], *paths: tuple[str, ...]) -> dict[str, Any]:
-    """Without the tables along these paths that have become empty."""
-    for path in paths:
-        for length in range(len(path), 0, -1):
-            above = _table(settings, *path[: length - 1])
-            if above.get(path[length - 1]) == {}:
-                del above[path[length - 1]]
-    return settings
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 # -- without a settings file ----------------------------------------------------------------------
@@ -424,7 +317,7 @@ with client.responses.connect() as connection:
                 previous = event.response.id
                 break
             elif event.type in ("response.failed", "response.incomplete", "error"):
-                raise SystemExit(event.to_json())
+                raise SystemExit(event.toas_json())
         print()
 """
     return Recipe(snippet=snippet)
@@ -457,7 +350,6 @@ def _curl(endpoint: Endpoint, person: Person) -> Recipe:
 
 CLIENTS: Mapping[str, Client] = MappingProxyType(
     {
-        "codex": Client("Codex CLI", _CODEX, _codex),
         "sdk": Client("the OpenAI SDK for Python", _SDK, _sdk),
         "curl": Client("curl", _CURL, _curl),
         "continue": Client("Continue, in VS Code or JetBrains", _CONTINUE, _continue),

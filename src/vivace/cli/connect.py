@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import os
 import re
@@ -12,19 +11,17 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
-import msgspec
 from msgspec import Struct
 
 from vivace.cli.agents import AGENTS
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
 from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say
+from vivace.cli.served import KeyRefused, Unreachable, complete_url, models_of, with_first
 from vivace.cli.settings_files import Edit
 from vivace.cli.vscode import add_extension, how_it_is_installed, remove_extension
-from vivace.client.get import Unanswered, get
 from vivace.errors import ConfigError
 
 __all__ = ["connect"]
@@ -46,42 +43,8 @@ def connect() -> None:
 # -- the server -----------------------------------------------------------------------------------
 
 
-class _Row(Struct, frozen=True):
-    id: str
-    context_window: int = SMALLEST
-    service_tier: bool = False
-
-
-class _Listing(Struct, frozen=True):
-    data: list[_Row]
-
-
-class _Unreachable(Exception):
-    """Nobody answers there; not an error yet, since a server may be started later."""
-
-
-def _models(url: str, key_env: str | None) -> tuple[Served, ...]:
-    """What the server says that it has."""
-    key = os.environ.get(key_env, "") if key_env else ""
-    try:
-        answer = asyncio.run(get(f"{url}/models", key))
-    except Unanswered as error:
-        raise _Unreachable from error
-    if answer.status in (401, 403):
-        raise ConfigError(_refused(url, key_env, key))
-    try:
-        rows = msgspec.json.decode(answer.body, type=_Listing).data
-    except (msgspec.DecodeError, RecursionError):
-        rows = []
-    if answer.status != 200 or not rows:
-        raise ConfigError(
-            f"{url}/models answers with {answer.status} and no list of models. Is --url the "
-            "address of a Vivace server, up to and including /v1?"
-        )
-    return tuple(Served(row.id, row.context_window, row.service_tier) for row in rows)
-
-
-def _refused(url: str, key_env: str | None, key: str) -> str:
+def _refused(url: str, key_env: str | None) -> str:
+    key = os.environ.get(key_env) if key_env else None
     if key:
         return f"The server at {url} does not know the key in ${key_env}."
     if key_env:
@@ -94,8 +57,10 @@ def _refused(url: str, key_env: str | None, key: str) -> str:
 
 def _endpoint(url: str, model: str | None, key_env: str | None, *, writing: bool) -> Endpoint:
     try:
-        served = _models(url, key_env)
-    except _Unreachable:
+        served = models_of(url, os.environ.get(key_env) if key_env else None)
+    except KeyRefused:
+        raise ConfigError(_refused(url, key_env)) from None
+    except Unreachable:
         if model is None and writing:
             raise ConfigError(
                 f"No server answers at {url}, so there is no telling its model. Start it, or name "
@@ -104,20 +69,7 @@ def _endpoint(url: str, model: str | None, key_env: str | None, *, writing: bool
         assumed = f"a context of {SMALLEST} tokens is assumed" if model else "MODEL is its name"
         say(f"No server answers at {url} now; {assumed}.\n", err=True)
         return Endpoint(url, (Served(model or "MODEL"),), key_env)
-    if model is None:
-        return Endpoint(url, served, key_env)
-    chosen = [one for one in served if one.name == model]
-    if not chosen:
-        names = ", ".join(one.name for one in served)
-        raise ConfigError(f"The server at {url} has no model {model!r}. It has: {names}")
-    return Endpoint(url, (*chosen, *(one for one in served if one.name != model)), key_env)
-
-
-def _url(context: click.Context, option: click.Parameter, value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise click.BadParameter("it begins with http:// or https://, as http://127.0.0.1:8765/v1")
-    return value.rstrip("/") if parts.path.strip("/") else f"{value.rstrip('/')}/v1"
+    return Endpoint(url, with_first(served, model, url), key_env)
 
 
 def _variable(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -312,7 +264,7 @@ _server_options = (
         "--url",
         default="http://127.0.0.1:8765/v1",
         show_default=True,
-        callback=_url,
+        callback=complete_url,
         help="The server, up to and including /v1.",
     ),
     click.option(
