@@ -26,6 +26,7 @@ _COMMANDS = {
     "lsp": "lsp",
     "mcp": "mcp",
     "review": "review",
+    "run": "run",
     "serve": "serve",
     "stats": "stats",
     "top": "top",
