@@ -23,12 +23,15 @@ from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.cli.agents import AGENTS
 from vivace.cli.clients import CLIENTS as PLAIN_CLIENTS
 from vivace.cli.connect import connect
+from vivace.cli.panels import PANELS
 from vivace.cli.settings_files import CannotEdit, TomlTable
 from vivace.engines.scripted import Reply, Say
 from vivace.errors import ConfigError
 
 CLIENTS = {
-    name: client for name, client in {**PLAIN_CLIENTS, **AGENTS}.items() if client.needs_model
+    name: client
+    for name, client in {**PLAIN_CLIENTS, **AGENTS, **PANELS}.items()
+    if client.needs_model
 }
 FILLER = "qwen2.5-coder-1.5b"
 CODEX = ROOT / "tests/clients/node_modules/.bin/codex"
@@ -150,7 +153,7 @@ def test_every_client_and_option_explains_itself(client: str) -> None:
     assert client in CliRunner().invoke(connect, ["--help"]).output
 
 
-@pytest.mark.parametrize("client", ["sdk", "curl"])
+@pytest.mark.parametrize("client", ["sdk", "curl", *PANELS])
 def test_what_is_only_printed_cannot_be_written(desk: Desk, client: str) -> None:
     assert desk.run(client, "--write").exit_code == 2
 
@@ -349,6 +352,7 @@ def test_claude_code_gets_a_settings_file_of_its_own(desk: Desk) -> None:
         "ANTHROPIC_DEFAULT_HAIKU_MODEL": MODEL,
         "ANTHROPIC_DEFAULT_SONNET_MODEL": MODEL,
         "ANTHROPIC_DEFAULT_OPUS_MODEL": MODEL,
+        "CLAUDE_CODE_DISABLE_1M_CONTEXT": "1",
         "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "131072",
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000",
         "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "131072",
@@ -588,6 +592,12 @@ def test_continue_gets_a_model_for_chat_and_one_for_autocomplete(filling: Desk) 
     assert "    roles: [autocomplete]" in fill.splitlines()
 
 
+def test_continue_is_said_to_have_ended_and_others_are_named(desk: Desk) -> None:
+    said = desk.does("continue", "--write", "--yes")
+    assert "no longer maintained" in said
+    assert "vivace connect vscode-chat" in said
+
+
 def test_continue_is_not_offered_autocomplete_by_a_model_that_cannot(desk: Desk) -> None:
     assert "autocomplete is left out" in desk.does("continue", "--write", "--yes")
     assert set(desk.files()) == {"models/vivace.yaml"}
@@ -685,6 +695,33 @@ def test_what_zed_sends_for_a_prediction_is_answered(gateway: RunningGateway) ->
     answer = gateway.http.post("/v1/completions", json=body).json()
     assert answer["choices"][0]["text"] == "1"
     assert {"id", "object", "created", "model", "usage"} <= answer.keys()
+
+
+# -- panels that are set up by hand ---------------------------------------------------------------
+
+
+def test_the_chat_of_vs_code_is_told_every_model_in_its_own_form(desk: Desk) -> None:
+    shown = desk.does("vscode-chat")
+    listed = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])
+    assert listed["vendor"] == "customendpoint"
+    [model] = listed["models"]
+    assert model["url"] == f"{desk.url}/responses"
+    assert model["maxInputTokens"] + model["maxOutputTokens"] == 131_072
+    assert "untried" in shown
+
+
+def test_cline_is_told_what_stands_in_which_field(desk: Desk) -> None:
+    lines = desk.does("cline").splitlines()
+    assert f"  Base URL: {desk.url}" in lines
+    assert f"  Model ID: {MODEL}" in lines
+    assert "untried" in lines[0]
+
+
+def test_an_opencode_file_with_comments_is_left_to_its_owner(desk: Desk) -> None:
+    path = desk.has("opencode")
+    path.write_text('// Mine.\n{"theme": "tokyonight"}\n')
+    assert '"npm"' in desk.complaint("opencode", "--write", "--yes")
+    assert path.read_text().startswith("// Mine.")
 
 
 # -- agents ---------------------------------------------------------------------------------------

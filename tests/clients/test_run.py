@@ -155,7 +155,8 @@ def test_codex_and_claude_code_use_the_key_and_no_other(tmp_path: Path) -> None:
 def has_claude(person: Person) -> None:
     person.installs("claude", claude_code.program())
     elsewhere = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_AUTH_TOKEN": "theirs"}
-    settings = {"env": elsewhere, "permissions": {"allow": ["Bash(echo *)"]}}
+    # It would like to write its own word for this model there.
+    settings = {"model": "opus", "env": elsewhere, "permissions": {"allow": ["Bash(echo *)"]}}
     person.has(person.home / ".claude/settings.json", json.dumps(settings))
     person.has(person.home / ".claude/CLAUDE.md", RULE)
     person.has(

@@ -142,6 +142,8 @@ def _taken_from(agent: str, endpoint: Endpoint) -> tuple[str, ...]:
 # others is read in the program), so each of its names must mean one of ours. From that it takes the
 # room for the answer, which by default is 32,000 tokens: a small context would be full before the
 # first word.
+# Where "opus" means a name that it does not know, it writes "opus[1m]" over "opus" in the person's
+# own settings, unless CLAUDE_CODE_DISABLE_1M_CONTEXT is set (tried).
 # CLAUDE_CODE_AUTO_COMPACT_WINDOW is at least 100,000 (read in the program).
 _CLAUDE = "Environment variables and LLM gateway, code.claude.com/docs, checked 2026-11-17"
 
@@ -180,6 +182,7 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
         environment["ANTHROPIC_AUTH_TOKEN"] = "none"  # noqa: S105 - it wants one even so
     environment["ANTHROPIC_MODEL"] = endpoint.model.name
     environment |= {f"ANTHROPIC_DEFAULT_{name}_MODEL": each.name for name, each in models.items()}
+    environment["CLAUDE_CODE_DISABLE_1M_CONTEXT"] = "1"
     environment["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = str(context)
     environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(min(_LONGEST_ANSWER, context // 4))
     if context >= _LEAST_COMPACT_WINDOW:

@@ -110,7 +110,7 @@ def _continue(endpoint: Endpoint, person: Person) -> Recipe:
     folder = person.folder("CONTINUE_GLOBAL_DIR", ".continue")
     chat = _continue_model(endpoint, endpoint.model, ("chat", "edit", "apply"))
     edits = [WholeFile(folder / "models/vivace.yaml", chat)]
-    notes = ["Reload the editor's window, then choose the model in Continue's panel."]
+    notes = [_CONTINUE_ENDED, "Reload the editor's window, then choose the model in its panel."]
     if endpoint.key_env:
         notes.insert(
             0,
@@ -125,6 +125,12 @@ def _continue(endpoint: Endpoint, person: Person) -> Recipe:
     return Recipe(edits=tuple(edits), notes=tuple(notes))
 
 
+# Its README, and a maintainer's word in its issue 12629 of June 2026, read 2026-11-17.
+_CONTINUE_ENDED = (
+    "Continue is no longer maintained: 2.0.0 of June 2026 was its last release. Instead: vivace "
+    "connect vscode (or jetbrains) for completions and edits, vivace connect vscode-chat or cline "
+    "for chat, vivace run claude (or codex, opencode) for an agent."
+)
 _NO_FILLER = "No model of this server is known to fill in the middle, so {} is left out."
 
 

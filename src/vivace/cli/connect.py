@@ -19,6 +19,7 @@ from vivace.cli.agents import AGENTS
 from vivace.cli.clients import CLIENTS, SMALLEST, Client, Endpoint, Person, Recipe, Served
 from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say
+from vivace.cli.panels import PANELS
 from vivace.cli.served import KeyRefused, Unreachable, complete_url, models_of, with_first
 from vivace.cli.settings_files import Edit
 from vivace.cli.vscode import add_extension, how_it_is_installed, remove_extension
@@ -319,5 +320,5 @@ def _command(name: str, client: Client) -> click.Command:
     return click.command(name, help=f"Connect {client.title}.")(command)
 
 
-for _name, _client in {**CLIENTS, **AGENTS, **EDITORS}.items():
+for _name, _client in {**CLIENTS, **AGENTS, **PANELS, **EDITORS}.items():
     connect.add_command(_command(_name, _client))

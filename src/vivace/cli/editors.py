@@ -156,6 +156,10 @@ def _helix(endpoint: Endpoint, person: Person) -> Recipe:
 _JETBRAINS = "User-defined language server, github.com/redhat-developer/lsp4ij, checked 2026-11-16"
 
 
+# "Use third-party and local models" (jetbrains.com/help/ai-assistant/use-custom-models.html).
+_AI_ASSISTANT = "Use third-party and local models, jetbrains.com/help, checked 2026-11-17; untried"
+
+
 def _jetbrains(endpoint: Endpoint, person: Person) -> Recipe:
     key = _key_by_hand(endpoint)
     environment = f"     Environment variables: {key}\n" if key else ""
@@ -170,6 +174,12 @@ def _jetbrains(endpoint: Endpoint, person: Person) -> Recipe:
             "3. In its Mappings tab, under File name patterns, name the files that shall have it,\n"
             "   such as *.py with the language id python.\n"
             "4. Type; Tab accepts. Edits are under Alt+Enter.\n"
+            "\n"
+            f"# Its AI Assistant can chat with the same server. See {_AI_ASSISTANT}.\n"
+            "5. Settings, Tools, AI Assistant, Providers & API keys, Third-party AI providers:\n"
+            "     Provider: OpenAI-compatible\n"
+            f"     URL: {endpoint.url}\n"
+            "     API key: yours, or any word where the server asks for none\n"
         )
     )
 
