@@ -74,7 +74,7 @@ def test_a_tier_is_a_command_and_answers_once_it_was_chosen(
 def test_editors_are_told_by_codex_how_much_of_a_limit_is_used(
     dialect: Dialect, tmp_path: Path
 ) -> None:
-    # In 0.166.0 the terminal shows limits to those only who have an account of OpenAI's.
+    # With a key, the terminal of 0.166.0 shows no limits, whatever it is sent.
     limited = [{"name": "usual", "engines": ["scripted"], "limits": {"requests_per_minute": 20}}]
     with gateway(limited) as running:
         codex = Codex(tmp_path, running.url, dialect, cards=cards(running))
