@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import click
 
 from vivace.addresses import is_loopback
 from vivace.cli.output import say
-from vivace.cli.served import Unreachable, models_of
+from vivace.client.get import Unanswered, get
 from vivace.errors import ConfigError
 
 __all__ = ["own_server"]
@@ -70,11 +71,13 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
         if process.poll() is not None:
             raise ConfigError("The server did not start; what it said stands above.")
         try:
-            models_of(url, None)
-        except Unreachable:
-            time.sleep(_BETWEEN_LOOKS_S)
+            answer = asyncio.run(get(f"{url.removesuffix('/v1')}/readyz"))
+        except Unanswered:
+            pass
         else:
-            return
+            if answer.status == 200:
+                return
+        time.sleep(_BETWEEN_LOOKS_S)
 
 
 def _show(output: IO[bytes], ready: threading.Event) -> None:

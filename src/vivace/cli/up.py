@@ -218,6 +218,7 @@ def _next_steps(url: str, model: str) -> str:
     return f"""
   Now, in another terminal:
     vivace ask{at} "Explain Python's with statement in two sentences."
-    vivace connect codex{at}     lines for Codex CLI; also claude, sdk, curl, continue, zed
+    vivace run{at} claude     an agent that uses it; also codex, opencode
+    vivace connect codex{at}     lines for Codex CLI; also claude, sdk, curl, zed
   The API stands at {url}, the model is called {model}. Ctrl-C ends it.
 """

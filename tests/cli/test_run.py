@@ -1,0 +1,195 @@
+"""``vivace run``: what an agent is started with, and what comes back, with stand-ins for agents."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.files import ROOT
+from tests.support.http import key, keys
+from tests.support.server import MODEL, RunningGateway, configuration
+from tests.support.waiting import eventually
+
+AGENTS = ("codex", "claude", "opencode")
+every_agent = pytest.mark.parametrize("agent", AGENTS)
+
+# Tells all that it was started with, and does what it is told by $THEN.
+STAND_IN = """\
+#!{python}
+import json, os, signal, sys, time
+ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+told = dict(arguments=sys.argv[1:], environment=dict(os.environ), pid=os.getpid(), ignored=ignored)
+open({told!r}, "w").write(json.dumps(told))
+exec(os.environ.get("THEN", ""))
+"""
+
+
+class Desk:
+    def __init__(self, folder: Path, url: str, agents: Sequence[str] = AGENTS) -> None:
+        self.told_file = folder / "told.json"
+        self.url = url
+        programs = folder / "bin"
+        programs.mkdir()
+        for name in agents:
+            program = programs / name
+            program.write_text(STAND_IN.format(python=sys.executable, told=str(self.told_file)))
+            program.chmod(0o755)
+        self.environment = {"PATH": str(programs), "HOME": str(folder), "LANG": "C.UTF-8"}
+        self.environment["PYTHONPATH"] = str(ROOT / "src")
+
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "vivace.cli", "run", "--url", self.url, *arguments],
+            env=self.environment | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, **variables: str) -> tuple[int, str]:
+        """The exit code, and what was said on standard error."""
+        process = self.start(*arguments, **variables)
+        _, errors = process.communicate(timeout=30)
+        return process.returncode, errors
+
+    @property
+    def arguments(self) -> list[str]:
+        return list(json.loads(self.told_file.read_text())["arguments"])
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return dict(json.loads(self.told_file.read_text())["environment"])
+
+
+@pytest.fixture
+def desk(gateway: RunningGateway, tmp_path: Path) -> Desk:
+    return Desk(tmp_path, gateway.url)
+
+
+def nobody() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
+@every_agent
+def test_what_stands_behind_the_name_reaches_the_agent_as_it_is(desk: Desk, agent: str) -> None:
+    given = ["--help", "--url", "x", "--up", "-c", "x='y'", "--", "-m", "", "a b", "--"]
+    status, errors = desk.run(agent, *given)
+    assert status == 0, errors
+    assert desk.arguments[-len(given) :] == given
+    assert errors == ""
+
+
+def test_the_agent_takes_our_place_with_its_own_signals_and_exit_code(desk: Desk) -> None:
+    process = desk.start("codex", THEN="time.sleep(30)")
+    eventually(lambda: desk.told_file.exists() and desk.told_file.stat().st_size > 0, 20)
+    told = json.loads(desk.told_file.read_text())
+    assert told["pid"] == process.pid
+    assert not told["ignored"]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGTERM
+    assert desk.run("codex", THEN="sys.exit(42)")[0] == 42
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_closed_pipe_ends_the_agent_as_ever(desk: Desk) -> None:
+    program = Path(desk.environment["PATH"]) / "codex"
+    program.write_text("#!/bin/sh\n/bin/grep SigIgn /proc/self/status\n")
+    output, _ = desk.start("codex").communicate(timeout=30)
+    assert int(output.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+
+
+@every_agent
+def test_without_a_server_it_says_what_to_do(tmp_path: Path, agent: str) -> None:
+    status, errors = Desk(tmp_path, nobody()).run(agent, "--version")
+    assert status == 69
+    assert "vivace up" in errors
+    assert f"vivace run --up {agent}" in errors
+
+
+@every_agent
+def test_an_agent_that_is_not_installed_is_named_with_the_way_to_get_it(
+    gateway: RunningGateway, tmp_path: Path, agent: str
+) -> None:
+    status, errors = Desk(tmp_path, gateway.url, agents=()).run(agent)
+    assert status == 127
+    assert "npm install -g" in errors
+
+
+def test_a_key_reaches_the_agent_by_its_environment_and_no_command_line(tmp_path: Path) -> None:
+    with RunningGateway(config=configuration(keys=keys("ada"))) as gateway:
+        desk = Desk(tmp_path, gateway.url)
+        assert "$VIVACE_KEY" in desk.run("codex")[1]
+        assert "does not know this key" in desk.run("--key", "wrong", "codex")[1]
+        for agent in AGENTS:
+            assert desk.run(agent, VIVACE_KEY=key("ada"))[0] == 0
+            assert desk.variables["VIVACE_KEY"] == key("ada")
+            assert key("ada") not in " ".join(desk.arguments)
+
+
+@every_agent
+def test_a_context_too_narrow_for_the_agent_is_said_on_standard_error(
+    tmp_path: Path, agent: str
+) -> None:
+    with RunningGateway(config=configuration(engine={"context": 8192})) as gateway:
+        status, errors = Desk(tmp_path, gateway.url).run(agent)
+    assert status == 0
+    assert "context of 8192" in errors
+
+
+def test_a_model_that_the_server_does_not_have_starts_nothing(desk: Desk) -> None:
+    status, errors = desk.run("--model", "other", "codex")
+    assert status == 1
+    assert MODEL in errors
+    assert not desk.told_file.exists()
+
+
+def test_codex_is_told_by_overrides_that_name_a_catalogue_of_ours(desk: Desk) -> None:
+    desk.run("codex")
+    given = dict(word.split("=", 1) for word in desk.arguments[1::2])
+    assert set(desk.arguments[::2]) == {"-c"}
+    assert json.loads(given["model_providers.vivace.base_url"]) == desk.url
+    catalogue = Path(json.loads(given["model_catalog_json"]))
+    assert json.loads(catalogue.read_text())["models"][0]["slug"] == MODEL
+
+
+def test_settings_that_a_person_gives_claude_code_are_not_doubled(desk: Desk) -> None:
+    desk.run("claude", "--settings", "mine.json", ANTHROPIC_API_KEY="sk-theirs")
+    assert desk.arguments == ["--settings", "mine.json"]
+    assert desk.variables["ANTHROPIC_BASE_URL"] == desk.url.removesuffix("/v1")
+    assert desk.variables["ANTHROPIC_API_KEY"] == ""
+
+
+def test_what_a_person_tells_opencode_by_the_same_variable_stays(desk: Desk) -> None:
+    desk.run("opencode", OPENCODE_CONFIG_CONTENT='{"theme": "mine", "model": "a/b"}')
+    content = json.loads(desk.variables["OPENCODE_CONFIG_CONTENT"])
+    assert content["theme"] == "mine"
+    assert content["model"] == content["small_model"] == f"vivace/{MODEL}"
+    status, errors = desk.run("opencode", OPENCODE_CONFIG_CONTENT="// no")
+    assert status == 1
+    assert "OPENCODE_CONFIG_CONTENT" in errors
+
+
+def test_a_server_is_not_started_for_another_machine(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "http://192.0.2.1:1/v1")
+    status, errors = desk.run("--up", "codex")
+    assert status == 2
+    assert "this machine" in errors
+
+
+def test_a_server_that_cannot_start_is_said_and_starts_no_agent(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, nobody())
+    status, errors = desk.run("--up", "--model", "/nowhere/model.gguf", "codex")
+    assert status == 1
+    assert "/nowhere/model.gguf" in errors
+    assert "did not start" in errors
+    assert not desk.told_file.exists()
