@@ -84,7 +84,8 @@ def _codex(endpoint: Endpoint, asked: Asked) -> Start:
 # -- Claude Code ----------------------------------------------------------------------------------
 
 # Other ways out, which would count more than the address: another maker's cloud, and a key for
-# Anthropic, which is nobody else's business. Empty is as good as not set (tried with 2.1.325).
+# Anthropic, which is nobody else's business. Empty is as good as not set (tried with 2.1.325 for
+# the keys and Bedrock).
 _OTHER_WAYS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
