@@ -244,8 +244,8 @@ def opencode_provider(endpoint: Endpoint) -> dict[str, Any]:
 # -- edits as tools: vivace mcp --------------------------------------------------------------------
 
 _MCP = (
-    "Codex CLI 0.166.0, tried 2026-11-17; VS Code by its MCP configuration reference of that day; "
-    "Claude Code and Cursor untried"
+    "Codex CLI 0.166.0 and Claude Code 2.1.325, tried 2026-11-17; VS Code by its MCP configuration "
+    "reference of that day; Cursor untried"
 )
 _KEY = "VIVACE_KEY"
 
