@@ -12,23 +12,26 @@ from collections.abc import Mapping
 from datetime import date
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
 __all__ = [
+    "EFFORTS",
     "FAST_CONTEXT",
     "MODELS",
     "RECOMMENDED",
     "SHARE",
     "Choice",
     "EditFormat",
+    "Effort",
     "Fim",
     "Kind",
     "Kv",
     "Model",
     "Recommendation",
+    "Thinking",
     "ToolForm",
     "Weights",
     "find",
@@ -64,6 +67,12 @@ ToolForm = Literal[
 ``hermes``: JSON in ``<tool_call>``; ``qwen3_coder``: XML-like parameters; ``openai``: harmony."""
 
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+"""How much a model is asked to think, in the words of OpenAI's API. ``none`` is not at all."""
+
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
 Count = Annotated[int, Meta(ge=1)]
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9.]+(-[a-z0-9.]+)*$")]
 Repository = Annotated[str, Meta(pattern=r"^[\w.-]+/[\w.-]+$")]
@@ -80,6 +89,33 @@ class Fim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pad: str | None = None
     repo: str | None = None
     file_sep: str | None = None
+
+
+class Thinking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a model is told to think before it answers, and how it marks its thoughts."""
+
+    default: Effort = "medium"
+    """What it does when it is told nothing."""
+    switch: str | None = None
+    """The variable of its chat template that turns thinking on (true) and off (false)."""
+    variable: str | None = None
+    """The variable of its chat template for how much."""
+    levels: dict[Effort, str] = {}
+    """What that takes, by our names."""
+    opens: str = "<think>"
+    closes: str = "</think>"
+    kept_as: str = "reasoning_content"
+    """What the template calls the thoughts of an earlier message."""
+    parser: str | None = None
+    """vLLM's name for a reasoning parser, for a model that does more than open and close."""
+
+    @property
+    def efforts(self) -> tuple[Effort, ...]:
+        """Those that make a difference, in order."""
+        known = set(self.levels) or {"medium"}
+        if self.switch is not None:
+            known.add("none")
+        return tuple(effort for effort in EFFORTS if effort in known)
 
 
 class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,6 +163,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: int = 0
     fim: Fim | None = None
     tool_form: ToolForm | None = None
+    thinking: Thinking | None = None
+    """None for a model that does not think, or of which we do not know how."""
     commercial: bool = True
     completion_only: bool = False
     """A base model: it fills gaps, and was never taught to answer."""
@@ -162,10 +200,9 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
 
 def _read() -> _Table:
     raw = tomllib.loads(files("vivace").joinpath("models.toml").read_text("utf-8"))
-    fims = raw.pop("fim")
+    shared = {field: raw.pop(field) for field in ("fim", "thinking")}
     for row in raw["models"]:
-        if "fim" in row:
-            row["fim"] = fims[row["fim"]]
+        row |= {field: table[row[field]] for field, table in shared.items() if field in row}
     return msgspec.convert(raw, _Table)
 
 

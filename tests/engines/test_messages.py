@@ -135,3 +135,73 @@ def test_a_custom_call_is_told_as_the_function_the_model_was_offered() -> None:
         "new": "y",
     }
     assert last == {"role": "tool", "tool_call_id": "c2", "content": "done"}
+
+
+# -- thoughts -------------------------------------------------------------------------------------
+
+
+def thought(text: str) -> Reasoning:
+    return Reasoning(content=[ReasoningText(text)])
+
+
+def with_thoughts(*items: Item) -> list[tuple[str, str | None]]:
+    kept = chat_messages(Chat(items=items), ToolForms(BOX), thoughts=True)
+    return [(message["role"], message.get("reasoning_content")) for message in kept]
+
+
+def test_thoughts_stand_in_the_message_that_they_led_to() -> None:
+    items: list[Item] = [
+        *(said("user", "u"), thought("first"), call(1), output(1)),
+        *(thought("then"), said("assistant", "a"), call(2), output(2)),
+    ]
+    assert with_thoughts(*items) == [
+        ("user", None),
+        ("assistant", "first"),
+        ("tool", None),
+        ("assistant", "then"),
+        ("tool", None),
+    ]
+
+
+def test_thoughts_of_one_message_are_joined() -> None:
+    items: list[Item] = [
+        thought("one"),
+        thought("two"),
+        said("assistant", "a"),
+        thought("three"),
+        call(1),
+    ]
+    assert with_thoughts(*items) == [("assistant", "one\ntwo\nthree")]
+
+
+def test_thoughts_that_led_to_nothing_are_left_out() -> None:
+    items: list[Item] = [
+        said("assistant", "a"),
+        thought("broken off"),
+        said("user", "u"),
+        thought("again"),
+    ]
+    assert with_thoughts(*items) == [("assistant", None), ("user", None)]
+
+
+def test_thoughts_that_are_only_a_summary_or_a_secret_are_left_out() -> None:
+    items: list[Item] = [
+        Reasoning(encrypted_content="x"),
+        Reasoning(content=[]),
+        said("assistant", "a"),
+    ]
+    assert with_thoughts(*items) == [("assistant", None)]
+
+
+def test_tools_that_come_between_get_no_thoughts() -> None:
+    items: list[Item] = [
+        said("assistant", "a"),
+        thought("t"),
+        AdditionalTools(tools=[]),
+        said("user", "u"),
+    ]
+    assert with_thoughts(*items) == [("assistant", None), ("user", None)]
+
+
+def test_without_being_asked_for_thoughts_stay_here() -> None:
+    assert "reasoning_content" not in messages(thought("t"), said("assistant", "a"))[0]

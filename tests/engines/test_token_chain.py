@@ -19,7 +19,16 @@ from msgspec.structs import replace
 
 from vivace.engines.base import Chat
 from vivace.engines.messages import chat_messages
-from vivace.engines.token_chain import ChainBook, Growth, Messages, Prompt, Template, classify
+from vivace.engines.thinking import Marks
+from vivace.engines.token_chain import (
+    ChainBook,
+    Growth,
+    Messages,
+    Prompt,
+    Template,
+    classify,
+    end_of_thoughts,
+)
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.items import (
     CustomTool,
@@ -30,6 +39,8 @@ from vivace.protocol.items import (
     FunctionTool,
     Item,
     Message,
+    Reasoning,
+    ReasoningText,
     Role,
     Tool,
     ToolCall,
@@ -50,6 +61,9 @@ class ChatML:
     def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
         head = f"{START}tools\n{json.dumps(tools)}{END}\n" if tools else ""
         return head + "".join(self.turns(messages)) + (f"{START}assistant\n" if opens else "")
+
+    def told(self, arguments: Mapping[str, Any]) -> Template:
+        return self
 
     def turns(self, messages: Messages) -> Iterator[str]:
         for message in messages:
@@ -602,3 +616,99 @@ def test_another_complaint_of_a_template_is_passed_on() -> None:
     book = ChainBook(Broken(), "unstable")
     with pytest.raises(ValueError, match="broken"):
         book.prompt(Chat(items=[Message(role="user", content="x")]), ToolForms(Toolbox()), None, "")
+
+
+# -- thinking -------------------------------------------------------------------------------------
+
+
+class Thinks(ChatML):
+    """As Qwen3.5: told by a variable; thoughts are kept until the user speaks again."""
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        self.arguments = arguments or {}
+
+    def told(self, arguments: Mapping[str, Any]) -> Template:
+        return Thinks(arguments)
+
+    def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
+        thinks = self.arguments.get("enable_thinking", True)
+        opening = "<think>\n" if thinks else "<think>\n\n</think>\n\n"
+        return super().render(messages, tools, opens=opens) + (opening if opens else "")
+
+    def turns(self, messages: Messages) -> Iterator[str]:
+        last = last_user(messages)
+        for place, message in enumerate(messages):
+            text, thoughts = message["content"], message.get("reasoning_content", "")
+            if "</think>" in text:
+                thoughts, text = (part.strip() for part in text.split("</think>"))
+                thoughts = thoughts.removeprefix("<think>").strip()
+            if message["role"] == "assistant" and place > last:
+                text = f"<think>\n{thoughts}\n</think>\n\n{text}"
+            yield from super().turns([{**message, "content": text}])
+
+
+def thought(text: str) -> Reasoning:
+    return Reasoning(id=f"rs_{next(_ids)}", content=[ReasoningText(text)])
+
+
+def test_the_template_is_told_how_much_to_think() -> None:
+    book = ChainBook(Thinks(), "within_tool_turns")
+    for effort, end in (
+        (None, "<think>\n"),
+        ("high", "<think>\n"),
+        ("none", "<think>\n\n</think>\n\n"),
+    ):
+        chat = Chat(items=[said("hello")], effort=effort)
+        ids = book.prompt(chat, ToolForms(Toolbox()), None, "me").ids
+        assert ids[-len(end) :] == Thinks().encode(end)
+
+
+def test_thoughts_between_tool_calls_are_the_same_chained_and_rendered_anew() -> None:
+    template = Thinks()
+    assert classify(template) == "within_tool_turns"
+    book, forms = ChainBook(template, "within_tool_turns"), ToolForms(Toolbox(TOOLS))
+    call = read("a.py")
+    asked = [said("hello")]
+    first = book.prompt(Chat(items=asked, toolbox=Toolbox(TOOLS)), forms, None, "me")
+    made = f"<call>read {call.arguments}</call>"
+    book.keep("resp", first, template.encode(f"Look.\n</think>\n\n{made}{END}"), 2)
+    after = Chat(
+        items=[*asked, thought("Look."), call, answered(call, "done")], toolbox=Toolbox(TOOLS)
+    )
+    chained = book.prompt(after, forms, "resp", "me")
+    assert chained.continued
+    anew = ChainBook(template, "unstable").prompt(after, forms, None, "me")
+    assert chained.ids == anew.ids
+    assert _text(chained.ids).count("Look.") == 1
+
+
+def _text(ids: Sequence[int]) -> str:
+    return "".join(chr(each - 3) if each > 2 else "|" for each in ids)
+
+
+def test_another_effort_begins_another_chain() -> None:
+    talk = begun(Thinks())
+    chat = Chat(items=[*talk.items, said("and?")], effort="none", instructions=talk.instructions)
+    assert not talk.book.prompt(chat, ToolForms(Toolbox()), talk.parent, "me").continued
+
+
+@pytest.mark.parametrize(
+    ("template", "end"),
+    [
+        (Thinks(), "\n</think>\n\n"),
+        (ChatML(), "\n</think>\n\n"),
+        (KnowsNoTools(), "\n</think>\n\n"),
+    ],
+    ids=["as it writes it", "that writes none", "that fails"],
+)
+def test_thoughts_are_closed_as_the_template_does(template: Template, end: str) -> None:
+    assert end_of_thoughts(template, Marks()) == end
+
+
+def test_a_template_that_closes_thoughts_in_its_own_way_is_followed() -> None:
+    class Terse(ChatML):
+        def body(self, message: Mapping[str, Any]) -> str:
+            thoughts = message.get("reasoning_content")
+            return (f"<think>{thoughts}</think>" if thoughts else "") + super().body(message)
+
+    assert end_of_thoughts(Terse(), Marks()) == "</think>"

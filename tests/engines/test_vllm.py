@@ -13,7 +13,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import count, pairwise
 from typing import Any, TypeVar, get_args
@@ -686,6 +686,9 @@ class SlowTemplate:
 
     def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
         return "".join(str(message["content"]) for message in messages)
+
+    def told(self, arguments: Mapping[str, Any]) -> SlowTemplate:
+        return self
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         self.writers.append(threading.current_thread())

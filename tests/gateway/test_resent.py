@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -87,6 +88,9 @@ class Plain:
     def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
         said = "".join(f"<{each['role']}>{each['content']}</>" for each in messages)
         return said + ("<assistant>" if opens else "")
+
+    def told(self, arguments: Mapping[str, Any]) -> Plain:
+        return self
 
     def encode(self, text: str) -> list[int]:
         self.encoded += len(text)

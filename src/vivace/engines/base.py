@@ -27,7 +27,7 @@ from vivace.protocol.requests import (
     ToolChoice,
 )
 
-__all__ = ["Card", "Chat", "Engine", "Fill", "Sampling", "Tally", "Work"]
+__all__ = ["Card", "Chat", "Engine", "Fill", "Sampling", "Tally", "Thoughts", "Work"]
 
 
 class Card(Struct, frozen=True):
@@ -38,6 +38,12 @@ class Card(Struct, frozen=True):
     owned_by: str = "vivace"
     fills: bool = False
     """Whether it is known to fill a gap in a text."""
+    efforts: tuple[str, ...] = ()
+    """How much it can be asked to think, as far as we know."""
+    effort: str | None = None
+    """How much it thinks when nobody asks."""
+    ends_thinking: bool = False
+    """Whether the engine takes ``Work.thoughts``."""
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
@@ -71,6 +77,16 @@ class Tally(Struct):
     input: int = 0
     cached: int = 0
     output: int = 0
+    trace: object = None
+    """The engine's own note of what it wrote, for itself when it is asked to go on from there."""
+
+
+class Thoughts(Struct, frozen=True):
+    """Thinking that was broken off so that the answer begins now."""
+
+    text: str
+    trace: object = None
+    """Of the tally of the work that was broken off; None if that was another engine's."""
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -84,6 +100,9 @@ class Work(Struct, frozen=True, kw_only=True):
     """The response this one continues; an engine may keep its tokens."""
     priority: int = 0
     """0 is the most urgent; an engine that can serves the urgent first."""
+    thoughts: Thoughts | None = None
+    """What the model has thought of this prompt. The engine closes the thoughts as its template
+    does, and the model goes on from there; only for cards that say ``ends_thinking``."""
     owner: str = ""
     """Whose work it is. An engine that runs in our process tree shares no cache between owners;
     an HTTP endpoint has no way to be told."""

@@ -20,19 +20,49 @@ __all__ = ["HubTemplate"]
 
 
 class HubTemplate:
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        thoughts_as: str = "reasoning_content",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``thoughts_as``: what the chat template calls the thoughts of a message. ``arguments``
+        are its own variables."""
         self._tokenizer = tokenizer
+        self._thoughts_as = thoughts_as
+        self._arguments = arguments or {}
         self._core = getattr(tokenizer, "backend_tokenizer", None)
         """The tokenizer in Rust, where there is one: what stands around it costs a quarter."""
 
     def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
         text: str = self._tokenizer.apply_chat_template(
-            [*map(_with_objects, messages)],
+            [self._with_thoughts(_with_objects(message)) for message in messages],
             tools=tools or None,
             tokenize=False,
             add_generation_prompt=opens,
+            **self._arguments,
         )
         return text
+
+    def told(self, arguments: Mapping[str, Any]) -> HubTemplate:
+        return HubTemplate(self._tokenizer, thoughts_as=self._thoughts_as, arguments=arguments)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these, with the marks in it."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=False)
+        return text
+
+    def _with_thoughts(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Templates call them by several names; vLLM's server gives two of them."""
+        thoughts = message.get("reasoning_content")
+        if not thoughts:
+            return message
+        if self._thoughts_as == "reasoning_content":
+            return {**message, "reasoning": thoughts}
+        if message["content"] and "tool_calls" in message:
+            return message  # the template of gpt-oss refuses to have both before a call
+        return {**message, self._thoughts_as: thoughts}
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """``special`` adds the marks that a text begins and ends with, where the model has any."""

@@ -32,7 +32,7 @@ from vivace.cpus import usable_cpus
 from vivace.engines.base import Card, Work
 from vivace.engines.openai import OpenAIEngine
 from vivace.errors import ConfigError, EngineDied
-from vivace.models import Fim
+from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item
 from vivace.supervisor import Supervisor
 
@@ -107,12 +107,15 @@ class LlamaCppEngine:
         batch_size: int = 512,
         prompt_cache_mib: int = 2048,
         drafts: bool = False,
+        thinking: Thinking | None = None,
+        template: Path | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
         """``card.context`` is what each of the ``slots`` gets. ``batch_size``: how many tokens of
         prompts are read before anything else is looked at. ``prompt_cache_mib``: memory for what
         has lost its slot. ``drafts``: repeated text is drafted and checked many tokens at a time.
-        ``supervisor`` keeps the watch alive."""
+        ``thinking``: how the model is told to think, if it is known. ``template``: a chat template
+        instead of the model's own. ``supervisor`` keeps the watch alive."""
         self.name = name
         self.cards: Sequence[Card] = (card,)
         self._path = path
@@ -125,6 +128,7 @@ class LlamaCppEngine:
             *("--batch-size", str(batch_size)),
             *("--threads", str(usable_cpus()), "--n-gpu-layers", str(gpu_layers)),
             *(_drafting(name) if drafts else ()),
+            *(("--chat-template-file", str(template)) if template else ()),
         ]
         # Servers that are too old for it would refuse the option; the variable they pass over.
         self._environment = {"LLAMA_ARG_CACHE_RAM": str(prompt_cache_mib)}
@@ -136,6 +140,7 @@ class LlamaCppEngine:
             fim=fim,
             forces_calls=False,
             llamacpp=True,
+            thinking=thinking,
             socket=self.socket,
         )
         self._process: asyncio.subprocess.Process | None = None

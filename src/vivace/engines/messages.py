@@ -9,7 +9,7 @@ import msgspec
 
 from vivace.engines.base import Chat
 from vivace.engines.tool_forms import ToolForms
-from vivace.protocol.items import Item, Message, ToolCall, ToolOutput, text_of
+from vivace.protocol.items import Item, Message, Reasoning, ToolCall, ToolOutput, by_model, text_of
 
 __all__ = ["chat_messages", "estimate_tokens", "with_user"]
 
@@ -24,16 +24,24 @@ def estimate_tokens(items: Sequence[Item]) -> int:
     return sum(size // _CHARACTERS_PER_TOKEN + _PER_ITEM for size in sizes)
 
 
-def chat_messages(chat: Chat, forms: ToolForms) -> list[dict[str, Any]]:
+def chat_messages(chat: Chat, forms: ToolForms, *, thoughts: bool = False) -> list[dict[str, Any]]:
     """System, user, assistant and tool messages, in order.
 
     Open models know no developer role; such a message becomes a system message where it stands,
     because moving it to the front would change everything behind it and empty the cache.
+
+    ``thoughts`` stand in the message that they led to: its chat template knows how long it wants
+    them, most until the user speaks again. Thoughts that led to nothing are left out, and so are
+    all for servers of others, some of which refuse them.
     """
     messages: list[dict[str, Any]] = []
+    thought: list[str] = []
     if chat.instructions:
         messages.append({"role": "system", "content": chat.instructions})
     for item in chat.items:
+        if isinstance(item, Reasoning):
+            thought += filter(None, [text_of(item.content or ())])
+            continue
         if isinstance(item, ToolCall):
             name, arguments = forms.call(item)
             call = {
@@ -46,6 +54,10 @@ def chat_messages(chat: Chat, forms: ToolForms) -> list[dict[str, Any]]:
             message = _message(item)
             if message is not None:
                 messages.append(message)
+        if thoughts and thought and by_model(item):
+            before = messages[-1].get("reasoning_content")
+            messages[-1]["reasoning_content"] = "\n".join(filter(None, [before, *thought]))
+        thought = []
     return _outputs_first(messages)
 
 
@@ -85,4 +97,4 @@ def _message(item: Item) -> dict[str, Any] | None:
         return {"role": role, "content": text_of(item.content)}
     if isinstance(item, ToolOutput):
         return {"role": "tool", "tool_call_id": item.call_id, "content": text_of(item.output)}
-    return None  # reasoning is the model's own affair, and tools are declared elsewhere
+    return None  # tools are declared elsewhere

@@ -22,9 +22,10 @@ from vivace.engines.base import Card, Chat, Work
 from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure
 from vivace.engines.messages import chat_messages, estimate_tokens, with_user
+from vivace.engines.thinking import template_arguments
 from vivace.engines.tool_forms import ToolForms
 from vivace.errors import EngineDied
-from vivace.models import Fim
+from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
 from vivace.protocol.sse import EndlessLine, SseLines
@@ -49,6 +50,7 @@ class OpenAIEngine:
         forces_calls: bool = True,
         predictions: bool = False,
         llamacpp: bool = False,
+        thinking: Thinking | None = None,
         socket: Path | None = None,
     ) -> None:
         """``url`` ends in ``/v1``. ``upstream`` is the model's name there, if it is another.
@@ -57,7 +59,8 @@ class OpenAIEngine:
         does not, the call is asked for by a schema, which it does follow. ``predictions``: whether
         it takes the text that a client foretells. ``llamacpp``: whether it is llama.cpp's server,
         which does more than others: it says how far it has read, so that work that is broken off is
-        counted too, tokenises the strings of a prompt one by one, and keeps to a grammar.
+        counted too, tokenises the strings of a prompt one by one, keeps to a grammar, and takes
+        what the chat template is to be told, which ``thinking`` says where the model is known.
         ``socket``: the Unix socket of an endpoint that has no port; the host in ``url`` is but a
         name then.
         """
@@ -68,6 +71,7 @@ class OpenAIEngine:
         self._forces_calls = forces_calls
         self._predictions = predictions
         self._llamacpp = llamacpp
+        self._thinking = thinking
         self._running = 0
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._connect = functools.partial(_client, url.rstrip("/"), headers, socket)
@@ -152,7 +156,8 @@ class OpenAIEngine:
             await response.aclose()
 
     def _chat(self, chat: Chat, forms: ToolForms) -> dict[str, Any]:
-        body: dict[str, Any] = {"messages": chat_messages(chat, forms)}
+        body: dict[str, Any] = {"messages": chat_messages(chat, forms, thoughts=self._llamacpp)}
+        body |= self._effort(chat)
         tools = forms.declarations()
         if self._by_schema(forms):
             _add_instruction(body["messages"], forms.forced_request())
@@ -165,11 +170,20 @@ class OpenAIEngine:
         form = _response_format(chat.format)
         if form is not None:
             body["response_format"] = form
-        if chat.effort is not None:
-            body["reasoning_effort"] = chat.effort
         if self._predictions and chat.prediction is not None and not tools:  # they take no both
             body["prediction"] = {"type": "content", "content": text_of(chat.prediction.content)}
         return body
+
+    def _effort(self, chat: Chat) -> dict[str, Any]:
+        if chat.effort is None:
+            return {}
+        if self._llamacpp:
+            told = template_arguments(self._thinking, chat.effort)
+            if told and self._thinking is not None and self._thinking.switch is not None:
+                # Whatever the template calls it, the server itself goes by this.
+                told = {"enable_thinking": chat.effort != "none", **told}
+            return {"chat_template_kwargs": told} if told else {}
+        return {"reasoning_effort": chat.effort}
 
     def _by_schema(self, forms: ToolForms) -> bool:
         return not self._forces_calls and forms.mode == "required" and bool(forms.declarations())

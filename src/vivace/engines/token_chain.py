@@ -12,6 +12,7 @@ encodes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from array import array
 from collections import OrderedDict
@@ -22,10 +23,21 @@ from msgspec import Struct
 
 from vivace.engines.base import Chat
 from vivace.engines.messages import chat_messages, estimate_tokens, with_user
+from vivace.engines.thinking import Marks, template_arguments
 from vivace.engines.tool_forms import ToolForms
+from vivace.models import Thinking
 from vivace.protocol.items import Item, by_model
 
-__all__ = ["ChainBook", "Growth", "Messages", "Outline", "Prompt", "Template", "classify"]
+__all__ = [
+    "ChainBook",
+    "Growth",
+    "Messages",
+    "Outline",
+    "Prompt",
+    "Template",
+    "classify",
+    "end_of_thoughts",
+]
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -37,6 +49,9 @@ thinking is dropped then); or it changes, and every turn must be rendered whole.
 class Template(Protocol):
     def render(self, messages: Messages, tools: list[dict[str, Any]], *, opens: bool) -> str:
         """The conversation as text; ``opens`` adds the beginning of the assistant's turn."""
+
+    def told(self, arguments: Mapping[str, Any]) -> Template:
+        """The same, with these for the template's own variables, such as whether to think."""
 
     def encode(self, text: str) -> list[int]: ...
 
@@ -116,13 +131,35 @@ def _closing(template: Template) -> list[int]:
     return template.encode(text[text.rindex("MARK") + len("MARK") :])
 
 
+def _whole(template: Template, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
+    try:
+        return template.render(messages, tools, opens=True)
+    except Exception:
+        padded = with_user(messages)
+        if padded is messages:
+            raise
+        return template.render(padded, tools, opens=True)
+
+
+def end_of_thoughts(template: Template, marks: Marks) -> str:
+    """What the template writes between thoughts and the answer, with the mark in it."""
+    said = {"role": "assistant", "content": "MARK", "reasoning_content": "THOUGHT"}
+    with contextlib.suppress(Exception):  # a foreign program, which fails in its own way
+        _, found, text = template.render([*_STAGE, said], [], opens=False).rpartition("THOUGHT")
+        between, ends, _ = text.partition("MARK")
+        if found and ends and marks.closes in between:
+            return between
+    return f"\n{marks.closes}\n\n"
+
+
 # -- chains ---------------------------------------------------------------------------------------
 
 
 class Prompt(Struct, frozen=True):
     ids: list[int]
     key: str
-    """Owner, instructions and tools: a chain is continued only under the same."""
+    """Owner, instructions, tools and what the template is told: a chain is continued only under the
+    same."""
     covered: int
     """How many items of the conversation these ids are."""
     last: str | None
@@ -141,6 +178,8 @@ class Outline(Struct, frozen=True):
     chat: Chat
     """All of it, or what has come since the chain that it continues."""
     forms: ToolForms
+    arguments: Mapping[str, Any]
+    """What the template is told."""
     key: str
     covered: int
     last: str | None
@@ -173,12 +212,16 @@ class ChainBook:
         growth: Growth,
         capacity: int = 8_000_000,
         at_hand: int = 500_000,
+        thinking: Thinking | None = None,
     ) -> None:
-        """Chains are kept as arrays, of four bytes a token. The newest prompts stay ``at_hand`` as
+        """``thinking``: how the model is told how much to think.
+
+        Chains are kept as arrays, of four bytes a token. The newest prompts stay ``at_hand`` as
         the lists they were, of forty: to make a list of 100,000 takes 3 ms, to copy it 0.2."""
         self.growth = growth
         self._template = template
-        self._new_part = _NewParts(template)
+        self._thinking = thinking
+        self._new_parts: dict[str, _NewParts] = {}
         self._capacity = capacity
         self._chains: OrderedDict[str, _Chain] = OrderedDict()
         self._held = 0
@@ -191,33 +234,30 @@ class ChainBook:
 
     def begin(self, chat: Chat, forms: ToolForms, parent: str | None, owner: str) -> Outline:
         """What is to be written, which is quickly said; ``finish`` writes it."""
-        key = json.dumps([owner, chat.instructions, forms.declarations()])
+        arguments = template_arguments(self._thinking, chat.effort)
+        key = json.dumps([owner, chat.instructions, forms.declarations(), arguments])
         covered, last = len(chat.items), chat.items[-1].id if chat.items else None
         new = self._new_items(chat, parent, key)
         if new is None:
-            return Outline(chat, forms, key, covered, last)
+            return Outline(chat, forms, arguments, key, covered, last)
         assert parent is not None
         before, at_hand = self._chains[parent].ids, self._taken_up(parent)
-        return Outline(Chat(items=new), forms, key, covered, last, before, at_hand)
+        return Outline(Chat(items=new), forms, arguments, key, covered, last, before, at_hand)
 
     def finish(self, outline: Outline) -> Prompt:
         """Render and encode. It touches no chain, so that another thread may do it."""
-        messages = chat_messages(outline.chat, outline.forms)
+        messages = chat_messages(outline.chat, outline.forms, thoughts=True)
+        template = self._template.told(outline.arguments)
         if outline.before is None:
-            ids = self._template.encode(self._whole(messages, outline.forms.declarations()))
+            ids = template.encode(_whole(template, messages, outline.forms.declarations()))
         else:
             said = outline.before[len(outline.at_hand) :].tolist()
-            ids = [*outline.at_hand, *said, *self._template.encode(self._new_part(messages))]
+            new_part = self._new_part(template, outline.arguments)
+            ids = [*outline.at_hand, *said, *template.encode(new_part(messages))]
         return Prompt(ids, outline.key, outline.covered, outline.last, outline.before)
 
-    def _whole(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
-        try:
-            return self._template.render(messages, tools, opens=True)
-        except Exception:
-            padded = with_user(messages)
-            if padded is messages:
-                raise
-            return self._template.render(padded, tools, opens=True)
+    def _new_part(self, template: Template, arguments: Mapping[str, Any]) -> _NewParts:
+        return self._new_parts.setdefault(json.dumps(arguments), _NewParts(template))
 
     def keep(self, response_id: str, prompt: Prompt, generated: Sequence[int], said: int) -> None:
         """Remember what the model saw and said, closed as its template closes a turn."""

@@ -19,25 +19,27 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 from prometheus_client import REGISTRY, generate_latest
 
 from vivace.completion import fim
-from vivace.conversation.deltas import Delta, Finished, Tokens
+from vivace.conversation.deltas import Delta, Finished, ReasoningDelta, Tokens
 from vivace.conversation.states import OPENS
 from vivace.engines.base import Card, Chat, Sampling, Work
 from vivace.engines.hub_template import HubTemplate
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.old_code import carried
-from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify
+from vivace.engines.thinking import MARKS, Marks, ThoughtSplitter, template_arguments
+from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify, end_of_thoughts
 from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, weights_in
 from vivace.engines.vllm_precision import better_in_float32, processor_flags
 from vivace.engines.vllm_reading import ParsedReading, PlainReading, Reading
 from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
 from vivace.memory import free_memory
-from vivace.models import Fim
+from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
-from vivace.protocol.requests import Fill
+from vivace.protocol.requests import Fill, PlainFormat
 from vivace.supervisor import Supervisor
 
 __all__ = ["WRITTEN_FOR", "VllmEngine"]
@@ -50,6 +52,8 @@ _SHORT = 1000
 """Tokens that are written on the event loop itself: a millisecond of work, about what a thread
 takes to reach where many streams run (measured: 0.1 to 1 ms). Longer ones those streams would feel.
 """
+_END_OF_PROMPT = 16
+"""Tokens in which a template opens thoughts, if it does: the mark and what stands around it."""
 
 
 class VllmEngine:
@@ -63,13 +67,16 @@ class VllmEngine:
         environment: Mapping[str, str] | None = None,
         tool_parser: str | None = None,
         reasoning_parser: str | None = None,
+        thinking: Thinking | None = None,
         fim: Fim | None = None,
         speculation: Literal["edits", "exact"] | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
         """``model`` is a folder or a hub id. ``arguments`` are vLLM's own engine arguments,
-        ``environment`` its variables; both reach it as they are. ``speculation``: draft answers
-        from the text they rewrite. ``supervisor`` keeps the watch alive."""
+        ``environment`` its variables; both reach it as they are. ``thinking``: how the model is
+        told to think, if it is known. ``reasoning_parser``: one of vLLM's, for marks that are more
+        than text. ``speculation``: draft answers from the text they rewrite. ``supervisor`` keeps
+        the watch alive."""
         if importlib.util.find_spec("vllm") is None:
             raise ConfigError(
                 f"Engine {name!r} needs vLLM, which is not installed. Run: pip install "
@@ -82,7 +89,11 @@ class VllmEngine:
         self._environment = dict(environment or {})
         self._by_priority = self._arguments.get("scheduling_policy", "priority") == "priority"
         self._tool_parser = tool_parser
-        self._reasoning_parser = reasoning_parser
+        self._thinking = thinking
+        self._marks = Marks(thinking.opens, thinking.closes) if thinking else MARKS
+        self._reasoning_parser = reasoning_parser or (thinking.parser if thinking else None)
+        self._end_of_thoughts = ""
+        """How the model's template closes them."""
         self._fim = fim
         self._speculation = speculation
         self._drafts = False
@@ -138,7 +149,9 @@ class VllmEngine:
             log.warning(
                 "%s: vLLM takes no min_p beside drafts; the model's own is left out", self.name
             )
-        self._template = template = HubTemplate(engine.renderer.tokenizer)
+        kept_as = self._thinking.kept_as if self._thinking else "reasoning_content"
+        self._template = template = HubTemplate(engine.renderer.tokenizer, thoughts_as=kept_as)
+        self._end_of_thoughts = end_of_thoughts(template, self._marks)
         growth = classify(template)
         if growth != "append_only":
             log.warning(
@@ -147,7 +160,7 @@ class VllmEngine:
                 growth.replace("_", " "),
                 "at every turn" if growth == "unstable" else "when the user speaks",
             )
-        self._book = ChainBook(template, growth)
+        self._book = ChainBook(template, growth, thinking=self._thinking)
 
     def _load(self) -> Any:
         with _ENVIRONMENT, _environment(self._environment):
@@ -297,12 +310,15 @@ class VllmEngine:
         if not self.healthy():
             raise EngineDied(f"{self.name} died before it could begin.")
         reading = self._reading(work, forms, prompt.ids)
+        trace = _Trace(prompt)
+        work.tally.trace = trace
         if old:  # the request carries the text that its answer may repeat
             reading.sampling.extra_args = {**(reading.sampling.extra_args or {}), **old}
         work.tally.input = len(prompt.ids)
-        generated: list[int] = []
-        items = 0
+        generated = trace.generated
+        items = int(work.thoughts is not None)
         kind: type | None = None
+        thought = 0
         try:
             async with contextlib.aclosing(self._stream(work, prompt, reading)) as outputs:
                 async for output in outputs:
@@ -310,7 +326,11 @@ class VllmEngine:
                     generated += piece.token_ids
                     work.tally.output = len(generated) if work.generate else 0
                     work.tally.cached = output.num_cached_tokens or 0
-                    for delta in reading.read(output) if work.generate else ():
+                    deltas = [*reading.read(output)] if work.generate else []
+                    if deltas and type(deltas[-1]) is ReasoningDelta:
+                        thought = len(generated)
+                        trace.told = trace.told if reading.holds else thought
+                    for delta in deltas:
                         if type(delta) in OPENS and (type(delta) is not kind or kind not in _TEXT):
                             items += 1
                         kind = type(delta) if type(delta) in OPENS else kind
@@ -325,6 +345,7 @@ class VllmEngine:
             input=len(prompt.ids),
             output=work.tally.output,
             cached=work.tally.cached,
+            reasoning=thought,
             accepted=accepted,
             rejected=rejected,
         )
@@ -337,9 +358,14 @@ class VllmEngine:
         """The prompt as tokens, and what goes with it of the text that its answer may repeat."""
         from jinja2 import TemplateError
 
+        if work.thoughts is not None and isinstance(work.thoughts.trace, _Trace):
+            # What the model has thought in its own tokens, which its cache has.
+            began = work.thoughts.trace
+            told = [*began.prompt.ids, *began.generated[: began.told]]
+            return self._with_end_of_thoughts(began.prompt, told, work.thoughts.text), {}
         if isinstance(work.prompt, Chat):
             outline = book.begin(work.prompt, forms, work.parent_id, work.owner)
-            write = functools.partial(self._write_chat, work.prompt, book, outline)
+            write = functools.partial(self._write_chat, work, forms, book, outline)
             short = not self._drafts and outline.estimate() <= _SHORT
         else:
             parts = self._parts(work.prompt)
@@ -355,10 +381,38 @@ class VllmEngine:
             ) from error
 
     def _write_chat(
-        self, chat: Chat, book: ChainBook, outline: Outline
+        self, work: Work, forms: ToolForms, book: ChainBook, outline: Outline
     ) -> tuple[Prompt, dict[str, Any]]:
         assert self._template is not None
-        return book.finish(outline), carried(chat, self._template.encode) if self._drafts else {}
+        assert isinstance(work.prompt, Chat)
+        prompt = book.finish(outline)
+        if work.thoughts is not None:  # another engine's
+            opening = "" if self._opens_thoughts(prompt.ids) else f"{self._marks.opens}\n"
+            thoughts = self._template.encode(opening + work.thoughts.text)
+            prompt = self._with_end_of_thoughts(
+                prompt, [*prompt.ids, *thoughts], work.thoughts.text
+            )
+        elif self._has_a_form(work.prompt, forms) and self._opens_thoughts(prompt.ids):
+            # The form holds from the first token on, and thoughts could never end.
+            prompt = self._with_end_of_thoughts(prompt, prompt.ids, "\n")
+        encode = self._template.encode
+        return prompt, carried(work.prompt, encode) if self._drafts else {}
+
+    def _opens_thoughts(self, prompt: Sequence[int]) -> bool:
+        assert self._template is not None
+        return self._marks.are_open_in(self._template.decode(prompt[-_END_OF_PROMPT:]))
+
+    def _has_a_form(self, chat: Chat, forms: ToolForms) -> bool:
+        if "reasoning_parser" in self._arguments:  # then vLLM waits for the end of the thoughts
+            return False
+        forced = forms.mode == "required" and bool(forms.declarations())
+        return forced or not isinstance(chat.format, PlainFormat)
+
+    def _with_end_of_thoughts(self, prompt: Prompt, ids: Sequence[int], thoughts: str) -> Prompt:
+        assert self._template is not None
+        end = self._end_of_thoughts
+        closing = self._template.encode(end.lstrip("\n") if thoughts.endswith("\n") else end)
+        return replace(prompt, ids=[*ids, *closing])
 
     def _write_fill(self, parts: Sequence[str]) -> tuple[Prompt, dict[str, Any]]:
         assert self._template is not None
@@ -375,7 +429,8 @@ class VllmEngine:
         if work.owner:
             asked["cache_salt"] = work.owner
         urgency = {"priority": work.priority} if self._by_priority else {}
-        answer = self._engine.generate(asked, reading.sampling, work.id, **urgency)
+        name = work.id if work.thoughts is None else f"{work.id}-answer"
+        answer = self._engine.generate(asked, reading.sampling, name, **urgency)
         try:
             async with contextlib.aclosing(answer) as outputs:
                 async for output in outputs:
@@ -402,14 +457,17 @@ class VllmEngine:
             )
         limit = min(work.sampling.max_tokens or room, room) if work.generate else 1
         assert self._template is not None
-        reading = self._reading_for(work, forms, limit, self._template)
+        reading = self._reading_for(work, forms, limit, prompt)
         reading.decode(self._template, prompt)
         return reading
 
     def _reading_for(
-        self, work: Work, forms: ToolForms, limit: int, template: HubTemplate
+        self, work: Work, forms: ToolForms, limit: int, prompt: Sequence[int]
     ) -> Reading:
         settings = self._settings(work.sampling, limit)
+        splitter: ThoughtSplitter | None = None
+        if isinstance(work.prompt, Chat) and self._reasoning_parser is None:
+            splitter = ThoughtSplitter(self._marks, thinking=self._opens_thoughts(prompt))
         if isinstance(work.prompt, Chat) and (forms.declarations() or self._reasoning_parser):
             return ParsedReading(
                 self._engine,
@@ -419,13 +477,16 @@ class VllmEngine:
                 stop=work.sampling.stop,
                 tool_parser=self._tool_parser,
                 reasoning_parser=self._reasoning_parser,
+                arguments=template_arguments(self._thinking, work.prompt.effort),
+                splitter=splitter,
             )
         ends: list[int] = []
         if isinstance(work.prompt, Fill) and self._fim is not None:
+            assert self._template is not None
             # The marks are special tokens, which never reach the text, so they stop by their ids.
-            coded = map(template.encode, fim.stops(self._fim))
+            coded = map(self._template.encode, fim.stops(self._fim))
             ends = [ids[0] for ids in coded if len(ids) == 1]
-        return PlainReading(work, settings, ends)
+        return PlainReading(work, settings, ends, splitter)
 
     def _settings(self, asked: Sampling, limit: int) -> dict[str, Any]:
         """Sampling as asked, else as the model's own defaults say."""
@@ -438,6 +499,16 @@ class VllmEngine:
         }
         given = {name: value for name, value in wanted.items() if value is not None}
         return {**self._defaults, **given, "max_tokens": limit}
+
+
+class _Trace:
+    """What an answer was written after, and its tokens so far."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self.prompt = prompt
+        self.generated: list[int] = []
+        self.told = 0
+        """How many of them are thoughts that were told, none of them a part of a mark."""
 
 
 def _drafted(output: Any) -> tuple[int, int]:

@@ -9,15 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vivace.completion import beginnings
-from vivace.conversation.deltas import Delta, TextDelta
+from vivace.conversation.deltas import Delta, ReasoningDelta, TextDelta
 from vivace.engines.base import Chat, Fill, Work
 from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
 from vivace.engines.hub_template import HubTemplate
+from vivace.engines.thinking import ThoughtSplitter
 from vivace.engines.token_text import TokenText
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.requests import JsonObjectFormat, JsonSchemaFormat, TextFormat
 
 __all__ = ["ParsedReading", "PlainReading", "Reading"]
+
+_HARMONY = "openai_gptoss"
+"""The parser of a family whose form vLLM reads as a whole."""
 
 
 class Reading:
@@ -27,6 +31,13 @@ class Reading:
     cut = False
     """Whether text was cut off behind a stop string, so that the tokens say more than was sent."""
     _words: TokenText | None = None
+    _splitter: ThoughtSplitter | None = None
+    """Tells thoughts from the answer, where no parser of vLLM's does."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether tokens came that were not told yet, since they may be a part of a mark."""
+        return self._splitter is not None and self._splitter.holds
 
     def read(self, output: Any) -> Iterator[Delta]:
         raise NotImplementedError
@@ -48,9 +59,15 @@ class Reading:
 
 
 class PlainReading(Reading):
-    """Text without tools or thoughts: nothing stands between the engine and the delta."""
+    """Text without tools: nothing stands between the engine and the delta, once thoughts ended."""
 
-    def __init__(self, work: Work, settings: Mapping[str, Any], ends: Sequence[int]) -> None:
+    def __init__(
+        self,
+        work: Work,
+        settings: Mapping[str, Any],
+        ends: Sequence[int],
+        splitter: ThoughtSplitter | None,
+    ) -> None:
         """``ends``: tokens that end the answer."""
         from vllm.sampling_params import (
             RequestOutputKind,
@@ -66,12 +83,19 @@ class PlainReading(Reading):
             structured_outputs=StructuredOutputsParams(**form) if form else None,
             output_kind=RequestOutputKind.DELTA,
         )
+        self._splitter = splitter
 
     def read(self, output: Any) -> Iterator[Delta]:
         piece = output.outputs[0]
         self.cut = isinstance(piece.stop_reason, str)
-        if text := self.text(piece):
-            yield TextDelta(text)
+        text = self.text(piece)
+        if self._splitter is None or self._splitter.answering:
+            if text:
+                yield TextDelta(text)
+            return
+        yield from self._splitter.feed(text)
+        if output.finished:
+            yield from self._splitter.rest()
 
 
 class ParsedReading(Reading):
@@ -87,8 +111,11 @@ class ParsedReading(Reading):
         stop: Sequence[str],
         tool_parser: str | None,
         reasoning_parser: str | None,
+        arguments: Mapping[str, Any],
+        splitter: ThoughtSplitter | None,
     ) -> None:
-        """``core`` is vLLM's engine."""
+        """``core`` is vLLM's engine; ``arguments`` are those of the chat template, by which some
+        parsers know whether the model thinks."""
         from vllm.entrypoints.openai.chat_completion.protocol import (
             ChatCompletionRequest,
         )
@@ -108,11 +135,16 @@ class ParsedReading(Reading):
             tool_parser_name=tool_parser if tools else None,
             reasoning_parser_name=reasoning_parser,
             enable_auto_tools=bool(tools),
+            is_harmony=reasoning_parser == _HARMONY,
             tokenizer=core.renderer.tokenizer,
         )
         self._parser = parser(
-            core.renderer.tokenizer, request.tools, model_config=core.model_config
+            core.renderer.tokenizer,
+            request.tools,
+            model_config=core.model_config,
+            chat_template_kwargs=dict(arguments),
         )
+        self._splitter = splitter
         self._request = self._parser.adjust_request(request) or request
         self.sampling = self._request.to_sampling_params(settings["max_tokens"], {})
         self.sampling.output_kind = RequestOutputKind.DELTA
@@ -122,17 +154,49 @@ class ParsedReading(Reading):
     def read(self, output: Any) -> Iterator[Delta]:
         piece = output.outputs[0]
         self.cut = isinstance(piece.stop_reason, str)
+        if self._splitter is None or self._splitter.answering:
+            yield from self._parsed(self.text(piece), list(piece.token_ids), output)
+        else:
+            yield from self._split(piece, output, self._splitter)
+        if output.finished:
+            yield from self._reader.rest()
+
+    def _split(self, piece: Any, output: Any, splitter: ThoughtSplitter) -> Iterator[Delta]:
+        """Thoughts, and what of the answer stands behind them: the parser shall see no other."""
+        said: list[str] = []
+        ids: list[int] = []
+        for text, tokens in self._by_token(piece):
+            came = [*splitter.feed(text)]
+            yield from (each for each in came if isinstance(each, ReasoningDelta))
+            words = [each.text for each in came if isinstance(each, TextDelta)]
+            said += words
+            ids += tokens if words else []
+        if output.finished:
+            held = [*splitter.rest()]
+            yield from (each for each in held if isinstance(each, ReasoningDelta))
+            said += [each.text for each in held if isinstance(each, TextDelta)]
+        if said or output.finished:
+            yield from self._parsed("".join(said), ids, output)
+
+    def _by_token(self, piece: Any) -> Iterator[tuple[str, list[int]]]:
+        """Where vLLM makes the text, to find stop strings in it, all of the piece at once."""
+        if self._words is None:
+            yield str(piece.text), list(piece.token_ids)
+            return
+        ended = piece.finish_reason == "stop"
+        for token in piece.token_ids[:-1] if ended else piece.token_ids:
+            yield self._words.read([token]), [token]
+
+    def _parsed(self, text: str, ids: list[int], output: Any) -> Iterator[Delta]:
         delta = self._parser.parse_delta(
-            self.text(piece),
-            list(piece.token_ids),
+            text,
+            ids,
             self._request,
             prompt_token_ids=output.prompt_token_ids,
             finished=output.finished,
         )
         if delta is not None:
             yield from self._reader.read(_message_delta(delta, parallel=self._parallel))
-        if output.finished:
-            yield from self._reader.rest()
 
 
 def _form(prompt: Chat | Fill) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 import xllamacpp
 
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--n-gpu-layers", type=int, required=True)
     parser.add_argument("--spec-type", choices=["ngram-simple"])
+    parser.add_argument("--chat-template-file")
     options = parser.parse_args()
 
     params = xllamacpp.CommonParams()
@@ -43,6 +45,8 @@ def main() -> None:
     if options.spec_type:
         kind = xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE
         params.speculative.types = [kind]
+    if options.chat_template_file:
+        params.chat_template = Path(options.chat_template_file).read_text("utf-8")
     server = xllamacpp.Server(params)
     sys.stdin.buffer.read()
     del server

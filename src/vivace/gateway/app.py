@@ -69,7 +69,7 @@ from vivace.gateway.websocket import WebSocketDoor
 from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
 from vivace.logs import on_loop_error
-from vivace.models import Fim
+from vivace.models import Model
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
@@ -95,23 +95,24 @@ def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> En
     match config:
         case OpenAIConfig():
             check_remote(config)  # whoever made the configuration, and however
-            fim = _fim(config.upstream_model or config.model)
+            known = models.find(config.upstream_model or config.model)
             return OpenAIEngine(
                 config.name,
-                _card(config, fills=fim is not None),
+                _card(config, known),
                 config.url,
                 upstream=config.upstream_model,
                 key=_key(config),
-                fim=fim,
+                fim=known.fim if known else None,
                 predictions=config.predictions,
             )
         case LlamaCppConfig():
-            fim = _fim(config.model) or _fim(config.path)
+            known = models.find(config.model) or models.find(config.path)
             return LlamaCppEngine(
                 config.name,
-                _card(config, fills=fim is not None),
+                _card(config, known, ends_thinking=True),
                 base / config.path,
-                fim=fim,
+                fim=known.fim if known else None,
+                thinking=known.thinking if known else None,
                 slots=config.slots,
                 gpu_layers=config.gpu_layers,
                 batch_size=config.batch_size,
@@ -130,30 +131,39 @@ def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> En
         prefill_chunk=config.prefill_chunk,
         patient_chunk=config.patient_chunk,
     )
-    return ScriptedEngine(config.name, [_card(config, fills=True)], script, capacity)
+    card = Card(config.model, config.context, fills=True, ends_thinking=True)
+    return ScriptedEngine(config.name, [card], script, capacity)
 
 
 def _vllm(config: VllmConfig, base: Path, supervisor: Supervisor) -> Engine:
     folder = base / config.path
     known = models.find(config.model) or models.find(config.path)
-    fim = known.fim if known else None
     devices = {"CUDA_VISIBLE_DEVICES": config.devices} if config.devices else {}
     return VllmEngine(
         config.name,
-        _card(config, fills=fim is not None),
+        _card(config, known, ends_thinking=True),
         str(folder) if folder.exists() else config.path,
         arguments=config.arguments,
         environment={**devices, **config.environment},
         tool_parser=config.tool_parser or (known.tool_form if known else None),
         reasoning_parser=config.reasoning_parser,
-        fim=fim,
+        thinking=known.thinking if known else None,
+        fim=known.fim if known else None,
         speculation=config.speculation,
         supervisor=supervisor,
     )
 
 
-def _card(config: EngineConfig, *, fills: bool) -> Card:
-    return Card(config.model, config.context, fills=fills)
+def _card(config: EngineConfig, known: Model | None, *, ends_thinking: bool = False) -> Card:
+    thinking = known.thinking if known else None
+    return Card(
+        config.model,
+        config.context,
+        fills=known is not None and known.fim is not None,
+        efforts=thinking.efforts if thinking else (),
+        effort=thinking.default if thinking else None,
+        ends_thinking=ends_thinking,
+    )
 
 
 def _tier(config: TierConfig) -> Tier:
@@ -165,11 +175,6 @@ def _tier(config: TierConfig) -> Tier:
         first_token=config.first_token_seconds,
         spill=config.spill,
     )
-
-
-def _fim(model: str) -> Fim | None:
-    known = models.find(model)
-    return known.fim if known is not None else None
 
 
 def _key(config: OpenAIConfig) -> str | None:

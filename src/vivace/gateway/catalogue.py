@@ -68,9 +68,17 @@ class Catalogue:
         pool = [self.by_name[name] for name in tier.engines]
         # Whichever engine of the pool takes a turn, it must fit.
         cards = [engine.cards[0] for engine in pool]
-        context = min(card.context for card in cards)
-        fills = all(card.fills for card in cards)
-        return Offer(tier, Card(tier.name, context, cards[0].owned_by, fills), pool[0])
+        first = cards[0]
+        card = Card(
+            tier.name,
+            min(card.context for card in cards),
+            first.owned_by,
+            all(card.fills for card in cards),
+            tuple(each for each in first.efforts if all(each in card.efforts for card in cards)),
+            first.effort,
+            all(card.ends_thinking for card in cards),
+        )
+        return Offer(tier, card, pool[0])
 
     @property
     def cards(self) -> list[Card]:
@@ -78,7 +86,10 @@ class Catalogue:
         if self._routed:
             context = min(self._offers[name].card.context for name in self._routed)
             filler, _ = self.routed(Ask(fill=True))
-            cards.append(Card(AUTO, context, fills=filler.card.fills))
+            fills = filler.card.fills
+            # Much effort is a reason for the deep tier, so its levels are those of auto.
+            deep = self._offers["deep"].card if "deep" in self._routed else filler.card
+            cards.append(Card(AUTO, context, fills=fills, efforts=deep.efforts, effort=deep.effort))
         return cards
 
     @cached_property
