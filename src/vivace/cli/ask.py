@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import msgspec
 
 from vivace.cli import options
 from vivace.cli.dialogue import Printed, typing
+from vivace.cli.keyboard import available
 from vivace.cli.output import say
 from vivace.cli.places import state_root
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
@@ -56,8 +58,8 @@ def ask(
         git diff | vivace ask "What could break here?"
 
     In a terminal you can talk to it while it writes: type a line and Enter, and the answer takes
-    that direction at once. Esc or Ctrl-C stops it. Characters that would steer the terminal are
-    shown as �; a pipe gets the answer as it is.
+    that direction at once. While it thinks, Tab has it answer now. Esc or Ctrl-C stops it.
+    Characters that would steer the terminal are shown as �; a pipe gets the answer as it is.
     """
     body: dict[str, object] = {"input": _input(" ".join(question), files)}
     if model is not None:
@@ -87,6 +89,9 @@ def ask(
 async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures | None:
     """None when the person stopped it."""
     async with open_connection(url, key) as connection:
+        if available():
+            connection.on_thinking = partial(_note, "thinking; Tab for the answer now")
+            connection.on_refusal = _note
         dialogue = Dialogue(connection, Printed())
         with typing(dialogue):
             await dialogue.answer(**body)
@@ -95,6 +100,10 @@ async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures
             return None
         _remember(url, connection)
         return connection.figures
+
+
+def _note(words: str) -> None:
+    say(words, err=True, dim=True)
 
 
 def _input(question: str, files: tuple[Path, ...]) -> str:

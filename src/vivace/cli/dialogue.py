@@ -1,4 +1,4 @@
-"""The keyboard in a dialogue: a typed line redirects the answer, Esc stops it.
+"""The keyboard in a dialogue: a line redirects the answer, Tab ends its thinking, Esc stops it.
 
 From the first key to Enter the answer is held back, so that the line stays whole on the screen.
 """
@@ -15,6 +15,7 @@ from vivace.desk.dialogue import Dialogue
 __all__ = ["Printed", "typing"]
 
 _PROMPT = "> "
+_ANSWER_NOW = "\t"
 _ERASE = ("\x7f", "\b")
 _BACK = Control("\b \b")
 
@@ -48,6 +49,8 @@ class _Keyboard:
             self._escape()
         elif key in ("\r", "\n"):
             self._enter()
+        elif key == _ANSWER_NOW:
+            self._dialogue.answer_now()
         elif key in _ERASE:
             if self._line:
                 self._line = self._line[:-1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -105,6 +105,8 @@ class _Steers:
 
     def note(self, event: ServerEvent) -> None:
         match event.type:
+            case "response.steer.accepted" | "response.steer.failed" if event.steer.ends_thinking:
+                self.unanswered -= 1
             case "response.steer.accepted":
                 self.unanswered -= 1
                 self.accepted += 1
@@ -154,6 +156,12 @@ class Connection:
         """The newest state of the running turn's response."""
         self.redirects = 0
         """How often the running turn has taken another direction."""
+        self.thinking = False
+        """Whether the running turn thinks, and has not begun to answer."""
+        self.on_thinking: Callable[[], object] = _nothing
+        """Called when it begins to."""
+        self.on_refusal: Callable[[str], object] = _nothing
+        """Called with the reason when its thinking cannot be ended."""
         self._steers = _Steers()
         self._interrupts = _Interrupts()
         self._unknown: set[str] = set()
@@ -167,6 +175,7 @@ class Connection:
         self.figures = Figures(time.perf_counter())
         self.response = None
         self.redirects = 0
+        self.thinking = False
         self._steers = steers = _Steers()
         self._interrupts = interrupts = _Interrupts()
         await self._create(body)
@@ -175,6 +184,7 @@ class Connection:
         while not (ended and steers.settled and interrupts.settled):
             event = await self._next(body)
             self.response = event.response or self.response
+            self._note_thinking(event)
             if text := event.text:
                 room -= len(text)
                 if room < 0:
@@ -195,6 +205,15 @@ class Connection:
                 await self._say_late(body)
         self._finish()
 
+    def _note_thinking(self, event: ServerEvent) -> None:
+        if event.thinks and not self.thinking:
+            self.thinking = True
+            self.on_thinking()
+        elif event.text or event.ends:
+            self.thinking = False
+        elif event.type == "response.steer.failed" and event.steer.ends_thinking and self.thinking:
+            self.on_refusal(event.failure.message)
+
     def steer(self, text: str) -> Coroutine[Any, Any, None]:
         """Say this in the middle of the answer; it takes the new direction at once.
 
@@ -204,6 +223,12 @@ class Connection:
         return self._wire.send(
             {"type": "response.steer", "previous_response_id": self._id(), "input": text}
         )
+
+    def end_thinking(self) -> Coroutine[Any, Any, None]:
+        """Have the answer begin now; whoever does not think goes on as before."""
+        self._steers.unanswered += 1
+        event = {"type": "response.steer", "previous_response_id": self._id()}
+        return self._wire.send(event | {"when": "end_thinking"})
 
     async def interrupt(self) -> None:
         """Stop the answer, at its first sign if there was none yet."""
@@ -271,6 +296,10 @@ class Connection:
             named = sent
         self._unknown.update(named)
         return bool(named)
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 @asynccontextmanager

@@ -118,6 +118,12 @@ class Steered(Struct):
 
     id: str | None = None
     input: Any = None
+    when: Any = None
+
+    @property
+    def ends_thinking(self) -> bool:
+        """Whether no words were said, only that the answer is to begin."""
+        return isinstance(self.when, str) and self.when == "end_thinking"
 
 
 class ServerEvent(Struct, kw_only=True):
@@ -152,6 +158,11 @@ class ServerEvent(Struct, kw_only=True):
         """What it adds to the answer."""
         spoken = self.type == "response.output_text.delta" and isinstance(self.delta, str)
         return self.delta if spoken else ""
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it adds to what is thought before the answer."""
+        return self.type == "response.reasoning_text.delta"
 
     @property
     def failure(self) -> Failure:

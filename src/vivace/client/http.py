@@ -92,7 +92,12 @@ class HttpWire:
         self._reading = asyncio.create_task(self._read(self._body | {"input": items}))
 
     async def _steer(self, event: Event) -> None:
-        steer = Steered(input=event["input"])
+        steer = Steered(input=event.get("input"), when=event.get("when"))
+        if steer.ends_thinking:
+            cannot = Failure("This needs a WebSocket to Vivace.", "steering_not_supported")
+            failed = ServerEvent(type="response.steer.failed", steer=steer, error=cannot)
+            self._events.put_nowait(failed)
+            return
         if not self._running:
             over = Failure("The answer is over.", "response_already_completed")
             failed = ServerEvent(type="response.steer.failed", steer=steer, error=over)

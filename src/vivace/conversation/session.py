@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _LANE = re.compile(r"[A-Za-z0-9_.\-]{1,256}")
-StopHow = Literal["interrupt", "cancel", "disconnect", "revoke", "steer"]
+StopHow = Literal["interrupt", "cancel", "disconnect", "revoke", "steer", "end_thinking"]
 
 
 class Limits(Struct, frozen=True):
@@ -64,6 +64,7 @@ class Ticket:
 
     __slots__ = (
         "carried",
+        "ends_thinking",
         "id",
         "input",
         "lane",
@@ -103,6 +104,8 @@ class Ticket:
         self.successor_id: str | None = None
         self.withdrawn = False
         """Interrupted or cancelled: nothing follows it by itself."""
+        self.ends_thinking: bool | None = None
+        """Whether its engine can end its thinking; None before it has one."""
 
     @property
     def background(self) -> bool:
@@ -147,7 +150,8 @@ class Start(Struct, frozen=True):
 
 
 class Stop(Struct, frozen=True):
-    """End this running turn at the next token, or behind its open item; it still settles.
+    """End this running turn at the next token, or behind its open item; it still settles. Or
+    (``end_thinking``) end only its thinking: the turn goes on with its answer.
 
     The receipt is for the client, and goes out when the engine has been told.
     """
@@ -272,6 +276,8 @@ class Session:
         if ticket.request.fill is not None:
             problem = "A completion of plain text cannot be steered."
             return [self._hand_back(event, ticket.lane, "steering_not_supported", problem)]
+        if event.when == "end_thinking":
+            return [self._end_thinking(ticket, event)]
         steer = self._accept(event, ticket.lane, ticket.steers)
         if isinstance(steer, Say):
             return [steer]
@@ -280,11 +286,29 @@ class Session:
         receipt = self._desk.accepted(steer, ticket.lane)
         return [Stop(ticket, "steer", receipt, event.when == "item_end")]
 
+    def _end_thinking(self, ticket: Ticket, event: Steer) -> Decision:
+        """Who has stopped thinking by then goes on as if nothing had been said."""
+        if bytes(event.input) != b"null":
+            problem = "To end the thinking takes no input; send that as a steer of its own."
+            return self._hand_back(event, ticket.lane, "invalid_input", problem)
+        if ticket.ends_thinking is None:
+            problem = "The response has not begun yet."
+            return self._hand_back(event, ticket.lane, "response_not_active", problem)
+        if not ticket.ends_thinking:
+            problem = (
+                "The engine of this model cannot end its thinking: that takes one that Vivace runs "
+                "itself (vLLM or llama.cpp). Ask for less reasoning effort instead."
+            )
+            return self._hand_back(event, ticket.lane, "steering_not_supported", problem)
+        steer = Accepted(self._new_id("steer"), event.previous_response_id, event.input, ())
+        receipt = self._desk.accepted(steer, ticket.lane, event.when)
+        return Stop(ticket, "end_thinking", receipt)
+
     def _steer_ended(
         self, name: str | None, lane: _Lane, latest: Link, event: Steer
     ) -> list[Decision]:
         """It has ended; its steer can wait with it for the outputs of its calls."""
-        calls = open_calls(latest)
+        calls = [] if event.when == "end_thinking" else open_calls(latest)
         if not calls or self.alone or lane.active is not None:
             problem = "The response has ended; send this as the input of a new one."
             return [self._hand_back(event, name, "response_already_completed", problem)]

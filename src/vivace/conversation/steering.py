@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
@@ -24,7 +24,7 @@ from vivace.protocol.events import (
     SteerReceipt,
 )
 from vivace.protocol.items import CustomToolCall, Item, ToolCall
-from vivace.protocol.requests import CreateResponse, Steer
+from vivace.protocol.requests import CreateResponse, Steer, SteerWhen
 
 __all__ = ["Accepted", "Desk", "SteerCode", "open_calls", "successor_of"]
 
@@ -61,10 +61,9 @@ class Desk:
         self._number += 1
         return self._number - 1
 
-    def accepted(self, steer: Accepted, lane: str | None) -> SteerAccepted:
-        return SteerAccepted(
-            sequence_number=self._next(), steer=_receipt(steer), stream_id=lane or UNSET
-        )
+    def accepted(self, steer: Accepted, lane: str | None, when: SteerWhen = "now") -> SteerAccepted:
+        receipt = replace(_receipt(steer), when=_told(when))
+        return SteerAccepted(sequence_number=self._next(), steer=receipt, stream_id=lane or UNSET)
 
     def pending(self, steer: Accepted, lane: str | None, calls: Sequence[ToolCall]) -> SteerPending:
         return SteerPending(
@@ -84,7 +83,9 @@ class Desk:
             )
         else:
             returned = ReturnedSteer(
-                previous_response_id=steer.previous_response_id, input=steer.input
+                previous_response_id=steer.previous_response_id,
+                input=steer.input,
+                when=_told(steer.when),
             )
         return SteerFailed(
             sequence_number=self._next(),
@@ -92,6 +93,11 @@ class Desk:
             steer=returned,
             stream_id=lane or UNSET,
         )
+
+
+def _told(when: SteerWhen) -> Literal["end_thinking"] | UnsetType:
+    """A client must know which of its words is meant: no successor comes of this one."""
+    return "end_thinking" if when == "end_thinking" else UNSET
 
 
 def _receipt(steer: Accepted) -> SteerReceipt:

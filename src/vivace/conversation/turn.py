@@ -213,6 +213,16 @@ class Turn:
             self._ends_with_item = True
         return self._open is not None
 
+    @property
+    def thoughts(self) -> str:
+        """What is being thought before the answer; nothing once it has begun."""
+        thinking = self._open is not None and self._open.kind == "reasoning" and not self._output
+        return "".join(self._open.pieces) if self._open is not None and thinking else ""
+
+    def end_thinking(self) -> list[ResponseEvent]:
+        """The thoughts are whole as they are; the answer follows."""
+        return self._close("completed")
+
     def _drop_open(self) -> list[ResponseEvent]:
         dropped, self._open = self._open, None
         if self._status != "in_progress" or dropped is None:

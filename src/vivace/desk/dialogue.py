@@ -97,6 +97,11 @@ class Dialogue:
             if not self._over:
                 self._do(self._connection.interrupt())
 
+    def answer_now(self) -> None:
+        """Let it think no longer."""
+        if self._connection.thinking and not self._over and not self.stopped:
+            self._do(self._connection.end_thinking())
+
     def _go_on(self) -> None:
         if self._held:
             self._listener.show("".join(self._held))

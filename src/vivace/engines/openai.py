@@ -24,7 +24,7 @@ from vivace.engines.failures import failure
 from vivace.engines.messages import chat_messages, estimate_tokens, with_user
 from vivace.engines.thinking import template_arguments
 from vivace.engines.tool_forms import ToolForms
-from vivace.errors import EngineDied
+from vivace.errors import EngineDied, EngineRefused
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
@@ -103,8 +103,9 @@ class OpenAIEngine:
         if isinstance(work.prompt, Chat):
             forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
             path, body = "/chat/completions", self._chat(work.prompt, forms)
-            if not work.generate:
-                body["messages"] = with_user(body["messages"])
+            body["messages"] = self._messages(work, body["messages"])
+            if work.thoughts is not None:
+                body |= {"continue_final_message": "content", "add_generation_prompt": False}
         else:
             forms = ToolForms(Toolbox())
             path, body = "/completions", self._completion(work.prompt)
@@ -184,6 +185,16 @@ class OpenAIEngine:
                 told = {"enable_thinking": chat.effort != "none", **told}
             return {"chat_template_kwargs": told} if told else {}
         return {"reasoning_effort": chat.effort}
+
+    def _messages(self, work: Work, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """With what the model has thought already: llama.cpp closes the thoughts of a last message
+        that is to be gone on with at its content, as its template does."""
+        if work.thoughts is None:
+            return messages if work.generate else with_user(messages)
+        if not self._llamacpp:
+            raise EngineRefused(f"{self.name} has no way to be told that the thinking is over.")
+        begun = {"role": "assistant", "content": "", "reasoning_content": work.thoughts.text}
+        return [*messages, begun]
 
     def _by_schema(self, forms: ToolForms) -> bool:
         return not self._forces_calls and forms.mode == "required" and bool(forms.declarations())

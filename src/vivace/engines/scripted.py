@@ -465,6 +465,8 @@ class _Request:
             self._waiter.set_result(None)
 
     def _play(self, acts: Iterable[Act], work: Work) -> Iterator[Delta | Stall | Fail | Die]:
+        if work.thoughts is not None:  # it has thought already
+            acts = itertools.dropwhile(lambda act: isinstance(act, Think | Stall), acts)
         for act in acts:
             if isinstance(act, Recite):
                 act = Say(Recite.text(_shown(work)))

@@ -6,6 +6,8 @@ import logging
 import time
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from vivace.conversation.deltas import Tokens
 from vivace.conversation.turn import Turn
 from vivace.engines.base import Tally
@@ -27,7 +29,7 @@ class Outlet(Protocol):
 
 
 class Meter:
-    __slots__ = ("first", "started", "tally", "tokens", "unsent", "waited")
+    __slots__ = ("first", "started", "tally", "thinking", "tokens", "unsent", "waited")
 
     def __init__(self) -> None:
         self.started = time.perf_counter()
@@ -37,8 +39,33 @@ class Meter:
         """Seconds from asking the engine to its first word."""
         self.tally: Tally | None = None
         """What an engine that works on it has noted."""
+        self.thinking: Tally | None = None
+        """What thinking had taken when it was ended, so that the answer was asked for anew."""
         self.tokens: Tokens | None = None
         """As the engine counted; None when it did not come to that."""
+
+    @property
+    def taken(self) -> Tally | None:
+        """What was noted, of thoughts and answer together."""
+        tally, thinking = self.tally, self.thinking
+        if tally is None or thinking is None:
+            return tally
+        read = thinking.input or tally.input
+        return Tally(read, thinking.cached, thinking.output + tally.output)
+
+    def counted(self, tokens: Tokens) -> Tokens:
+        """The same as an engine counted the answer: thoughts were read again for it, but are output
+        and no input to whoever asked."""
+        thinking = self.thinking
+        if thinking is None:
+            return tokens
+        return replace(
+            tokens,
+            input=thinking.input or tokens.input,
+            cached=thinking.cached,
+            output=thinking.output + tokens.output,
+            reasoning=thinking.output + tokens.reasoning,
+        )
 
     def report(self, metrics: Metrics, turn: Turn, model: str, request_id: str) -> None:
         """The turn has ended: to the metrics and the log."""

@@ -36,7 +36,7 @@ from vivace.conversation.session import (
     Ticket,
 )
 from vivace.conversation.turn import Summary, Turn, open_response, stillborn
-from vivace.engines.base import Engine, Tally, Work
+from vivace.engines.base import Engine, Tally, Thoughts, Work
 from vivace.errors import (
     EngineError,
     RequestError,
@@ -220,11 +220,11 @@ class Connection:
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
         if isinstance(event, CreateResponse):
-            event = self._read(event)
+            event = self._as_meant(event)
             self._notes.skipped(event)
         await self._act(self._session.receive(event, self._resent(event)))
 
-    def _read(self, event: CreateResponse) -> CreateResponse:
+    def _as_meant(self, event: CreateResponse) -> CreateResponse:
         """As it is meant by who sent it, with what was said beside it."""
         if self._traceparent and event.traceparent is None:
             event = replace(event, traceparent=self._traceparent)
@@ -402,6 +402,7 @@ class Connection:
         form = Summary if ticket.request.compacts else Turn
         turn = form(response, new_id, ticket.lane)
         run = self._runs[ticket.id] = Run(turn, name, ticket, self, self._outlet, record)
+        ticket.ends_thinking = plan.offer.card.ends_thinking
         try:
             await self._runner.began(run)
             for order in (*self._early.pop(ticket.id, ()), *run.begin()):
@@ -417,7 +418,7 @@ class Connection:
         last = [*run.receipts, *last]
         link: Link | None = None
         try:
-            tokens = meter.tokens = meter.tokens or plan.taken(meter.tally)
+            tokens = meter.tokens = meter.tokens or plan.taken(meter.taken)
             await self._runner.planner.settle(
                 plan, tokens, replace(outcome, first_token=meter.waited)
             )
@@ -495,13 +496,22 @@ class Connection:
         turn, outlet = run.turn, run.outlet
         meter.unsent = [*turn.begin()]
         await outlet.send(meter.unsent)
+        while (ended := await self._read(run, engine, work, meter)) is None:
+            work = _answering(work, turn.thoughts, meter)
+            meter.unsent = [*turn.end_thinking()]
+            await outlet.send(meter.unsent)
+        return ended
+
+    async def _read(self, run: Run, engine: Engine, work: Work, meter: Meter) -> list[Event] | None:
+        """None when the thinking was ended, for the answer to be asked for."""
+        turn, outlet = run.turn, run.outlet
         asked = time.perf_counter()
         meter.tally = Tally()
         async with aclosing(engine.generate(replace(work, tally=meter.tally))) as deltas:
             async for delta in deltas:
                 if isinstance(delta, Finished):
-                    meter.tokens = delta.tokens
-                    return [*turn.feed(delta, now())]
+                    meter.tokens = meter.counted(delta.tokens)
+                    return [*turn.feed(replace(delta, tokens=meter.tokens), now())]
                 if meter.first is None:
                     meter.first = time.perf_counter()
                     meter.waited = meter.first - asked
@@ -509,6 +519,8 @@ class Connection:
                 if turn.ended:  # a steer waited for this item
                     return meter.unsent
                 await outlet.send(meter.unsent)
+                if run.answers_now and work.thoughts is None and turn.thoughts:
+                    return None
         problem = "The engine stopped without finishing its answer."
         raise EngineError(problem, blame="always")
 
@@ -545,3 +557,15 @@ class Connection:
             self._runner.archive.weigh(ticket.input, output, self.owner),
             b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
         )
+
+
+def _answering(work: Work, thoughts: str, meter: Meter) -> Work:
+    """The same work, to be gone on with behind thoughts that were ended."""
+    meter.thinking = spent = meter.tally or Tally()
+    limit = work.sampling.max_tokens
+    left = None if limit is None else max(1, limit - spent.output)
+    return replace(
+        work,
+        thoughts=Thoughts(thoughts, spent.trace),
+        sampling=replace(work.sampling, max_tokens=left),
+    )

@@ -52,6 +52,8 @@ class Run:
         self.outlet: Outlet = Recording(record, outlet) if record is not None else outlet
         self.over = asyncio.Event()
         self.stopping: StopHow | None = None
+        self.answers_now = False
+        """Whether its thinking is to end at the next token."""
         self.receipts: list[Event] = []
         """For the client, to be sent as soon as the engine was told to stop."""
         self.ticket = ticket
@@ -89,6 +91,9 @@ class Run:
         if self._early is not None:
             self._early.append(order)
             return True
+        if order.how == "end_thinking":
+            self.answers_now = True
+            return False
         if self.turn.ended or (order.at_item_end and self.turn.steer_with_item()):
             return False
         if order.receipt is not None:

@@ -496,7 +496,20 @@ def decode_compact(data: bytes | str, held: object = None) -> CompactRequest:
 
 def decode_steer(data: bytes | str, response_id: str, held: object = None) -> Steer:
     body = decode(_steer_body, data)
-    return Steer(previous_response_id=response_id, input=body.input, when=body.when, held=held)
+    return _steered(response_id, body, held)
+
+
+def _steered(response_id: str, said: SteerEvent | SteerBody, held: object) -> Steer:
+    given = said.input
+    if not bytes(given):
+        if said.when != "end_thinking":
+            raise InvalidRequest(
+                "Missing required field 'input'.",
+                code="missing_required_parameter",
+                param="input",
+            )
+        given = Raw(b"null")
+    return Steer(previous_response_id=response_id, input=given, when=said.when, held=held)
 
 
 def decode_client_event(data: bytes | str, held: object = None) -> ClientEvent:
@@ -509,12 +522,7 @@ def decode_client_event(data: bytes | str, held: object = None) -> ClientEvent:
             return decode(_interrupt, text)
         case "response.steer":
             steer = decode(_steer, text)
-            return Steer(
-                previous_response_id=steer.previous_response_id,
-                input=steer.input,
-                when=steer.when,
-                held=held,
-            )
+            return _steered(steer.previous_response_id, steer, held)
         case unknown:
             raise InvalidRequest(
                 f"Invalid value for 'type': {unknown!r} is not a client event "

@@ -299,12 +299,15 @@ class InterruptAccepted(Struct, frozen=True, kw_only=True, tag="response.interru
 class SteerReceipt(Struct, frozen=True, kw_only=True):
     id: str
     previous_response_id: str
+    when: Literal["end_thinking"] | UnsetType = UNSET
+    """Ours: the response goes on, and no successor comes."""
 
 
 class ReturnedSteer(Struct, frozen=True, kw_only=True):
     previous_response_id: str
     input: Raw
     id: str | UnsetType = UNSET
+    when: Literal["end_thinking"] | UnsetType = UNSET
 
 
 class RequiredOutput(Struct, frozen=True, kw_only=True):

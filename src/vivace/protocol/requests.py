@@ -37,6 +37,7 @@ __all__ = [
     "Steer",
     "SteerBody",
     "SteerEvent",
+    "SteerWhen",
     "StopText",
     "Stops",
     "TextConfig",
@@ -257,20 +258,24 @@ class Interrupt(Struct, frozen=True, kw_only=True):
     mode: Literal["discard_partial_items"] | None = None
 
 
+SteerWhen = Literal["now", "item_end", "end_thinking"]
+"""An extension: at the next token, or when the item in the making is done. ``end_thinking`` says
+nothing to the model: its thoughts end, and the answer begins in the same response."""
+
+
 class SteerEvent(Struct, frozen=True, kw_only=True):
     """``response.steer`` as it is sent."""
 
     previous_response_id: str
-    input: Raw
-    when: Literal["now", "item_end"] = "now"
-    """An extension: at the next token, or when the item in the making is done."""
+    input: Raw = Raw(b"")
+    when: SteerWhen = "now"
 
 
 class SteerBody(Struct, frozen=True, kw_only=True):
     """The same over HTTP, where the address says whom it is for."""
 
-    input: Raw
-    when: Literal["now", "item_end"] = "now"
+    input: Raw = Raw(b"")
+    when: SteerWhen = "now"
 
 
 class Steer(SteerEvent, frozen=True, kw_only=True):
