@@ -128,6 +128,8 @@ class Model(Struct):
     context_window: int
     fill_in_the_middle: bool
     service_tier: bool
+    reasoning_efforts: list[str]
+    default_reasoning_effort: str | None
 
 
 class Models(Struct):

@@ -419,6 +419,18 @@ def test_codex_is_told_of_the_same_tiers_as_by_the_server_itself(home: Path) -> 
     assert [tier["name"] for tier in written[0]["service_tiers"]] == ["fast", "deep"]
 
 
+def test_codex_gets_the_levels_of_thinking_that_the_model_has(home: Path) -> None:
+    with RunningGateway(config=configuration(engine={"model": "gpt-oss-20b"})) as gateway:
+        Desk(home, gateway.url).does("codex", "--write", "--yes")
+    [card] = json.loads((home / "vivace.models.json").read_text())["models"]
+    assert [level["effort"] for level in card["supported_reasoning_levels"]] == [
+        "low",
+        "medium",
+        "high",
+    ]
+    assert card["default_reasoning_level"] == "medium"
+
+
 def test_codex_takes_a_key_from_the_environment_only_when_told(desk: Desk) -> None:
     desk.does("codex", "--write", "--yes", "--key-env", "VIVACE_KEY")
     config = tomllib.loads((desk.home / "config.toml").read_text())

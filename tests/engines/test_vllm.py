@@ -24,9 +24,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engines.suite import EngineSuite, Rig, answer, text_in, tokens_in, until
+from tests.engines.thinking_suite import TEMPLATE, Thinker, ThinkingSuite, thoughts_in
 from tests.support.vllm import BLOCK, CARD, SharedEngine, needs_vllm, new_engine
 from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished
-from vivace.engines.base import Chat, Sampling, Work
+from vivace.engines.base import Chat, Sampling, Thoughts, Work
 from vivace.engines.messages import chat_messages
 from vivace.engines.token_chain import ChainBook, Messages, Outline, Prompt
 from vivace.engines.tool_forms import ToolForms
@@ -41,6 +42,8 @@ from vivace.protocol.items import (
     FunctionTool,
     Item,
     Message,
+    Reasoning,
+    ReasoningText,
     Role,
 )
 from vivace.protocol.requests import (
@@ -125,6 +128,77 @@ class VllmRig(Rig):
 
     def run(self, check: Callable[[], Awaitable[T]]) -> T:
         return self.shared.run(check, self.patience)
+
+
+class VllmThinker(Thinker):
+    """The same engine, with a chat template that opens thoughts."""
+
+    def __init__(self, shared: SharedEngine) -> None:
+        self.engine: VllmEngine = shared.engine
+        self._shared = shared
+
+    def ponders(self) -> Work:
+        return ask("What is 17 times 3? Explain each step.", tokens=16)
+
+    def run(self, check: Callable[[], Awaitable[T]]) -> T:
+        async def thinking() -> T:
+            tokenizer = self._shared.core.renderer.tokenizer
+            before = tokenizer.chat_template
+            tokenizer.chat_template = TEMPLATE.read_text()
+            self.engine._learn(self._shared.core)
+            try:
+                return await check()
+            finally:
+                tokenizer.chat_template = before
+                self.engine._learn(self._shared.core)
+
+        return self._shared.run(thinking, 240)
+
+
+@needs_vllm
+class TestThinking(ThinkingSuite):
+    @pytest.fixture
+    def thinker(self, shared: SharedEngine) -> VllmThinker:
+        return VllmThinker(shared)
+
+    def test_the_answer_finds_prompt_and_thoughts_in_the_cache_and_is_gone_on_from(
+        self, thinker: VllmThinker
+    ) -> None:
+        async def check() -> None:
+            long = "Consider this list: " + ", ".join(map(str, range(60)))
+            first = ask(long, tokens=40)
+            async with aclosing(thinker.engine.generate(first)) as stream:
+                thoughts = [await anext(stream) for _ in range(20)]
+            told = Thoughts(thoughts_in(thoughts), first.tally.trace)
+            deltas = await answer(thinker.engine, replace(first, thoughts=told))
+            tokens = tokens_in(deltas)
+            assert tokens.input > first.tally.input + 19
+            assert tokens.cached >= first.tally.input // BLOCK * BLOCK
+            assert isinstance(first.prompt, Chat)
+            reasoning = Reasoning(id="rs", content=[ReasoningText(told.text)])
+            said_so_far = [*first.prompt.items, reasoning, said(text_in(deltas), "assistant")]
+            then = replace(ask(*said_so_far, "Go on."), parent_id=first.id)
+            after = await answer(thinker.engine, then)
+            assert tokens_in(after).cached >= (tokens.input + tokens.output) // BLOCK * BLOCK
+
+        thinker.run(check)
+
+    def test_an_answer_that_is_held_to_a_form_is_written_without_thoughts(
+        self, thinker: VllmThinker
+    ) -> None:
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+        work = ask("What is 2 + 2?", tokens=24, format=JsonSchemaFormat(name="sum", schema=schema))
+        deltas = thinker.run(lambda: answer(thinker.engine, work))
+        assert thoughts_in(deltas) == ""
+        assert isinstance(json.loads(text_in(deltas))["a"], int)
+
+    def test_thoughts_stand_before_what_a_tool_parser_reads(self, thinker: VllmThinker) -> None:
+        toolbox = Toolbox((FunctionTool("look", "Looks.", {"type": "object", "properties": {}}),))
+        deltas = thinker.run(
+            lambda: answer(thinker.engine, ask("Say hello.", tokens=8, toolbox=toolbox))
+        )
+        assert thoughts_in(deltas)
+        assert text_in(deltas) == ""
 
 
 @needs_vllm

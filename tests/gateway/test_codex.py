@@ -395,6 +395,21 @@ def test_priority_means_nothing_to_a_server_without_a_fast_tier(gateway: Running
     assert last["response"]["model"] == MODEL
 
 
+def test_codex_is_told_how_much_a_model_can_be_asked_to_think() -> None:
+    known = {"name": "known", "kind": "scripted", "model": "gpt-oss-20b"}
+    unknown = {"name": "unknown", "kind": "scripted", "model": "unheard-of"}
+    with RunningGateway(config=configuration(engines=[known, unknown])) as gateway:
+        asked = {"client_version": "0.166.0"}
+        cards = gateway.http.get("/v1/models", params=asked, headers=CODEX).json()["models"]
+        plain = gateway.http.get("/v1/models").json()["data"]
+    levels = [[each["effort"] for each in card["supported_reasoning_levels"]] for card in cards]
+    assert levels == [["low", "medium", "high"], []]
+    assert all(each["description"] for each in cards[0]["supported_reasoning_levels"])
+    assert [card["default_reasoning_level"] for card in cards] == ["medium", None]
+    assert [model["reasoning_efforts"] for model in plain] == levels
+    assert [model["default_reasoning_effort"] for model in plain] == ["medium", None]
+
+
 def test_a_service_tier_that_is_one_of_ours_is_chosen(tiered: RunningGateway) -> None:
     http = tiered.http
     asked = {"model": "fast", "input": "Hi", "service_tier": "deep"}

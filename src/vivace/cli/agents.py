@@ -118,7 +118,7 @@ def codex_choice(endpoint: Endpoint, catalogue: str) -> dict[str, object]:
 def codex_catalogue(endpoint: Endpoint) -> str:
     tiers = [model.name for model in endpoint.served if model.tier]
     cards = [
-        card(model.name, model.context, place, tiers)
+        card(model.name, model.context, place, tiers, efforts=model.efforts, effort=model.effort)
         for place, model in enumerate(endpoint.served, 1)
     ]
     return as_json({"written_by": MARK, "models": cards})

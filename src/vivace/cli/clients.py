@@ -34,6 +34,10 @@ class Served(Struct, frozen=True):
     context: int = SMALLEST
     tier: bool = False
     """Whether a request's ``service_tier`` can name it."""
+    efforts: tuple[str, ...] = ()
+    """How much it can be asked to think."""
+    effort: str | None = None
+    """How much it thinks when nobody asks."""
 
     @property
     def fim(self) -> Fim | None:

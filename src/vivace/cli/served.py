@@ -28,6 +28,8 @@ class _Row(Struct, frozen=True):
     id: str
     context_window: int = SMALLEST
     service_tier: bool = False
+    reasoning_efforts: tuple[str, ...] = ()
+    default_reasoning_effort: str | None = None
 
 
 class _Listing(Struct, frozen=True):
@@ -51,7 +53,16 @@ def models_of(url: str, key: str | None) -> tuple[Served, ...]:
             f"{url}/models answers with {answer.status} and no list of models. Is --url the "
             "address of a Vivace server, up to and including /v1?"
         )
-    return tuple(Served(row.id, row.context_window, row.service_tier) for row in rows)
+    return tuple(
+        Served(
+            row.id,
+            row.context_window,
+            row.service_tier,
+            row.reasoning_efforts,
+            row.default_reasoning_effort,
+        )
+        for row in rows
+    )
 
 
 def with_first(served: tuple[Served, ...], model: str | None, url: str) -> tuple[Served, ...]:

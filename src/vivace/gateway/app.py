@@ -131,8 +131,8 @@ def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> En
         prefill_chunk=config.prefill_chunk,
         patient_chunk=config.patient_chunk,
     )
-    card = Card(config.model, config.context, fills=True, ends_thinking=True)
-    return ScriptedEngine(config.name, [card], script, capacity)
+    card = _card(config, models.find(config.model), ends_thinking=True)
+    return ScriptedEngine(config.name, [replace(card, fills=True)], script, capacity)
 
 
 def _vllm(config: VllmConfig, base: Path, supervisor: Supervisor) -> Engine:
@@ -351,6 +351,8 @@ class Gateway:
             "context_window": card.context,
             "fill_in_the_middle": card.fills,
             "service_tier": card.name in self.catalogue.service_tiers,
+            "reasoning_efforts": card.efforts,
+            "default_reasoning_effort": card.effort,
         }
 
     async def _models(self, request: Request) -> HttpResponse:

@@ -95,7 +95,14 @@ class Catalogue:
     @cached_property
     def for_codex(self) -> CodexModels:
         models = [
-            codex.card(card.name, card.context, place, self.service_tiers)
+            codex.card(
+                card.name,
+                card.context,
+                place,
+                self.service_tiers,
+                efforts=card.efforts,
+                effort=card.effort,
+            )
             for place, card in enumerate(self.cards, 1)
         ]
         body = encode({"models": models})

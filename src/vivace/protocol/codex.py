@@ -100,10 +100,30 @@ If something is left undone or unsure, say so.
 """
 
 
-def card(name: str, context: int, place: int, tiers: Sequence[str] = ()) -> dict[str, Any]:
+_LEVELS = {
+    "none": "Answers at once, without thinking first",
+    "minimal": "Thinks as little as it can",
+    "low": "Thinks briefly",
+    "medium": "Thinks before it answers",
+    "high": "Thinks long, for what is hard",
+    "xhigh": "Thinks as long as it can",
+}
+
+
+def card(
+    name: str,
+    context: int,
+    place: int,
+    tiers: Sequence[str] = (),
+    *,
+    efforts: Sequence[str] = (),
+    effort: str | None = None,
+) -> dict[str, Any]:
     """A model in the form of Codex's own catalogue, which this one stands in for.
 
     ``tiers`` are those that can be chosen for it by ``service_tier``; each becomes a command.
+    ``efforts`` are how much it can be asked to think, and ``effort`` how much it does when nobody
+    asks.
     """
     return {
         "slug": name,
@@ -121,7 +141,10 @@ def card(name: str, context: int, place: int, tiers: Sequence[str] = ()) -> dict
         "context_window": context,
         "truncation_policy": {"mode": "tokens", "limit": min(10_000, context // 4)},
         "input_modalities": ["text"],
-        "supported_reasoning_levels": [],
+        "supported_reasoning_levels": [
+            {"effort": each, "description": _LEVELS.get(each, each)} for each in efforts
+        ],
+        "default_reasoning_level": effort if effort in efforts else None,
         "service_tiers": [
             {
                 "id": _FAST_ON_THE_WIRE if tier == _FAST else tier,
