@@ -20,7 +20,7 @@ from tests.support.hub import CleanHome
 from tests.support.process import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
-from vivace.engines.scripted import Fail, Reply, Say, Stall
+from vivace.engines.scripted import Fail, Reply, Say, Stall, Think
 
 STORY = Reply(when="story", then=(Say("Once upon a time there was a story.\n", times=10_000),))
 NOWHERE = "http://127.0.0.1:9"
@@ -417,6 +417,36 @@ def test_a_line_typed_in_the_middle_redirects_the_answer(
     steered = last_answer(home, gateway)["previous_response_id"]
     answer = gateway.http.get(f"/v1/responses/{steered}").json()
     assert answer["incomplete_details"] == {"reason": "steered"}
+
+
+def test_tab_ends_the_thinking_and_the_answer_comes(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    ponders = (Think("Let me see. " * 50_000), Say("A shadow."))
+    gateway.engine.play([Reply(when="riddle", then=ponders)])
+    with terminal(home, gateway.url, "A riddle") as child:
+        child.expect_exact("thinking; Tab for the answer now")
+        child.send("\t\t")
+        child.expect_exact("A shadow.")
+        child.expect(r"\d+ tokens")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 0
+    answer = last_answer(home, gateway)
+    assert [item["type"] for item in answer["output"]] == ["reasoning", "message"]
+
+
+def test_tab_changes_nothing_for_who_does_not_think(
+    gateway: RunningGateway, home: CleanHome
+) -> None:
+    gateway.engine.play([Reply(when="short", then=(Say("A story. "), Stall(1), Say("The end.")))])
+    with terminal(home, gateway.url, "short story") as child:
+        child.expect_exact("A story.")
+        child.send("\t")
+        child.expect_exact("The end.")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 0
 
 
 def test_a_line_that_is_begun_before_the_end_is_still_answered(
