@@ -142,14 +142,12 @@ class VllmThinker(Thinker):
 
     def run(self, check: Callable[[], Awaitable[T]]) -> T:
         async def thinking() -> T:
-            tokenizer = self._shared.core.renderer.tokenizer
-            before = tokenizer.chat_template
-            tokenizer.chat_template = TEMPLATE.read_text()
+            self.engine.template = TEMPLATE
             self.engine._learn(self._shared.core)
             try:
                 return await check()
             finally:
-                tokenizer.chat_template = before
+                self.engine.template = None
                 self.engine._learn(self._shared.core)
 
         return self._shared.run(thinking, 240)

@@ -83,14 +83,9 @@ def theirs(renderer: Any, template: str, chat: Chat, told: dict[str, Any]) -> st
 
 
 def ours(renderer: Any, template: str, chat: Chat, thinking: Thinking | None) -> str:
-    tokenizer = renderer.tokenizer
-    before, tokenizer.chat_template = tokenizer.chat_template, template
-    try:
-        book = ChainBook(HubTemplate(tokenizer), "unstable", thinking=thinking)
-        ids = book.prompt(chat, ToolForms(chat.toolbox), None, "").ids
-    finally:
-        tokenizer.chat_template = before
-    text: str = tokenizer.decode(ids)
+    writer = HubTemplate(renderer.tokenizer, chat_template=template)
+    book = ChainBook(writer, "unstable", thinking=thinking)
+    text: str = renderer.tokenizer.decode(book.prompt(chat, ToolForms(chat.toolbox), None, "").ids)
     return text
 
 

@@ -24,12 +24,14 @@ class HubTemplate:
         self,
         tokenizer: Any,
         *,
+        chat_template: str | None = None,
         thoughts_as: str = "reasoning_content",
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """``thoughts_as``: what the chat template calls the thoughts of a message. ``arguments``
-        are its own variables."""
+        """``chat_template``: one instead of the tokenizer's own. ``thoughts_as``: what it calls the
+        thoughts of a message. ``arguments`` are its own variables."""
         self._tokenizer = tokenizer
+        self._chat_template = chat_template
         self._thoughts_as = thoughts_as
         self._arguments = arguments or {}
         self._core = getattr(tokenizer, "backend_tokenizer", None)
@@ -42,11 +44,17 @@ class HubTemplate:
             tokenize=False,
             add_generation_prompt=opens,
             **self._arguments,
+            **({"chat_template": self._chat_template} if self._chat_template else {}),
         )
         return text
 
     def told(self, arguments: Mapping[str, Any]) -> HubTemplate:
-        return HubTemplate(self._tokenizer, thoughts_as=self._thoughts_as, arguments=arguments)
+        return HubTemplate(
+            self._tokenizer,
+            chat_template=self._chat_template,
+            thoughts_as=self._thoughts_as,
+            arguments=arguments,
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of these, with the marks in it."""

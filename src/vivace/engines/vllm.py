@@ -16,6 +16,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -68,6 +69,7 @@ class VllmEngine:
         tool_parser: str | None = None,
         reasoning_parser: str | None = None,
         thinking: Thinking | None = None,
+        template: Path | None = None,
         fim: Fim | None = None,
         speculation: Literal["edits", "exact"] | None = None,
         supervisor: Supervisor | None = None,
@@ -75,8 +77,8 @@ class VllmEngine:
         """``model`` is a folder or a hub id. ``arguments`` are vLLM's own engine arguments,
         ``environment`` its variables; both reach it as they are. ``thinking``: how the model is
         told to think, if it is known. ``reasoning_parser``: one of vLLM's, for marks that are more
-        than text. ``speculation``: draft answers from the text they rewrite. ``supervisor`` keeps
-        the watch alive."""
+        than text. ``template``: a chat template instead of the model's own. ``speculation``: draft
+        answers from the text they rewrite. ``supervisor`` keeps the watch alive."""
         if importlib.util.find_spec("vllm") is None:
             raise ConfigError(
                 f"Engine {name!r} needs vLLM, which is not installed. Run: pip install "
@@ -92,6 +94,7 @@ class VllmEngine:
         self._thinking = thinking
         self._marks = Marks(thinking.opens, thinking.closes) if thinking else MARKS
         self._reasoning_parser = reasoning_parser or (thinking.parser if thinking else None)
+        self.template = template
         self._end_of_thoughts = ""
         """How the model's template closes them."""
         self._fim = fim
@@ -150,7 +153,11 @@ class VllmEngine:
                 "%s: vLLM takes no min_p beside drafts; the model's own is left out", self.name
             )
         kept_as = self._thinking.kept_as if self._thinking else "reasoning_content"
-        self._template = template = HubTemplate(engine.renderer.tokenizer, thoughts_as=kept_as)
+        self._template = template = HubTemplate(
+            engine.renderer.tokenizer,
+            chat_template=self.template.read_text("utf-8") if self.template else None,
+            thoughts_as=kept_as,
+        )
         self._end_of_thoughts = end_of_thoughts(template, self._marks)
         growth = classify(template)
         if growth != "append_only":
@@ -337,7 +344,8 @@ class VllmEngine:
                         yield delta
                     last = output
         finally:
-            if isinstance(work.prompt, Chat) and not reading.cut:
+            # Thoughts that were broken off are no turn to go on from: templates leave them out.
+            if isinstance(work.prompt, Chat) and not reading.cut and kind is not ReasoningDelta:
                 kept = generated if work.generate else []
                 book.keep(work.id, prompt, kept, items)
         accepted, rejected = _drafted(last)
