@@ -431,6 +431,54 @@ deltas = st.sampled_from([TextDelta("word"), CallOpened("look"), CallText("{}")]
 picks = st.integers(0, 1 << 20)
 
 
+# -- only the thinking ends -----------------------------------------------------------------------
+
+
+def answer_now(target: Ticket | str, said: object = None) -> Steer:
+    return steer(target, said, when="end_thinking")
+
+
+def test_to_end_the_thinking_ends_no_turn_and_brings_no_successor() -> None:
+    one = session()
+    ticket = begun(one)
+    ticket.ends_thinking = True
+    order = stop(one.receive(answer_now(ticket)))
+    assert order.how == "end_thinking"
+    assert isinstance(order.receipt, SteerAccepted)
+    assert order.receipt.steer.when == "end_thinking"
+    assert ticket.successor_id is None
+    assert one.settle(ticket, link(ticket)) == []
+
+
+@pytest.mark.parametrize(
+    ("can", "said", "code"),
+    [
+        (False, None, "steering_not_supported"),
+        (None, None, "response_not_active"),
+        (True, "Quick!", "invalid_input"),
+    ],
+)
+def test_thinking_that_cannot_be_ended_says_why(can: bool | None, said: object, code: str) -> None:
+    one = session()
+    ticket = begun(one)
+    ticket.ends_thinking = can
+    (decision,) = one.receive(answer_now(ticket, said))
+    assert isinstance(decision, Say)
+    assert isinstance(decision.event, SteerFailed)
+    assert decision.event.error.code == code
+    assert decision.event.steer.when == "end_thinking"
+
+
+def test_it_reaches_the_successor_of_a_response_that_was_steered() -> None:
+    one = session()
+    ticket = begun(one)
+    one.receive(steer(ticket))
+    (decision,) = one.settle(ticket, link(ticket))
+    assert isinstance(decision, Start)
+    decision.ticket.ends_thinking = True
+    assert stop(one.receive(answer_now(ticket))).ticket is decision.ticket
+
+
 class Redirecting(RuleBasedStateMachine):
     """A client that creates, steers, interrupts and leaves; an engine that takes its time.
 

@@ -101,7 +101,7 @@ def test_llamacpp_is_shown_earlier_thoughts(llama: LlamaThinker) -> None:
         return Work(id="r", model=MODEL, prompt=Chat(items=items), sampling=sampling)
 
     async def check() -> tuple[int, int]:
-        long = Reasoning(content=[ReasoningText("three times seventeen " * 20)])
+        long = Reasoning(content=[ReasoningText("three times seventeen " * 8)])
         read = []
         for work in (asked(), asked(long)):
             await answer(llama.engine, work)
@@ -109,7 +109,7 @@ def test_llamacpp_is_shown_earlier_thoughts(llama: LlamaThinker) -> None:
         return read[0], read[1]
 
     without, with_thoughts = llama.run(check)
-    assert with_thoughts > without + 40
+    assert with_thoughts > without + 20
 
 
 def test_llamacpp_holds_an_answer_to_its_form_when_it_does_not_think(llama: LlamaThinker) -> None:

@@ -163,15 +163,15 @@ class TestThinking(ThinkingSuite):
         self, thinker: VllmThinker
     ) -> None:
         async def check() -> None:
-            long = "Consider this list: " + ", ".join(map(str, range(60)))
-            first = ask(long, tokens=40)
+            long = "Consider this list: " + ", ".join(map(str, range(40)))
+            first = ask(long, tokens=14)
             async with aclosing(thinker.engine.generate(first)) as stream:
-                thoughts = [await anext(stream) for _ in range(20)]
+                thoughts = [await anext(stream) for _ in range(10)]
             told = Thoughts(thoughts_in(thoughts), first.tally.trace)
             asked = first.tally.input
             deltas = await answer(thinker.engine, replace(first, thoughts=told))
             tokens = tokens_in(deltas)
-            assert tokens.input > asked + 19
+            assert tokens.input > asked + 9
             assert tokens.cached >= asked // BLOCK * BLOCK
             assert isinstance(first.prompt, Chat)
             reasoning = Reasoning(id="rs", content=[ReasoningText(told.text)])

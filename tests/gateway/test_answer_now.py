@@ -189,6 +189,22 @@ def test_over_http_too(gateway: RunningGateway) -> None:
     assert said(gateway.http.get(address).json()) == "A shadow."
 
 
+def test_a_stream_goes_on_with_the_answer_in_both_apis(gateway: RunningGateway) -> None:
+    gateway.engine.play([PONDERS])
+    for address, body in (
+        (RESPONSES, {"input": "A riddle"}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "A riddle"}]}),
+    ):
+        with gateway.http.stream("POST", address, json=body | {"stream": True}) as answer:
+            pieces = answer.iter_text()
+            text = next(pieces)
+            [run] = gateway.gateway.runner._running
+            told = gateway.http.post(f"{RESPONSES}/{run.id}/steer", json={"when": "end_thinking"})
+            assert told.status_code == 200
+            text += "".join(pieces)
+        assert "shadow" in text
+
+
 # -- refused --------------------------------------------------------------------------------------
 
 
