@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from tests.support.http import RESPONSES, said
 from tests.support.plain_endpoint import PlainEndpoint, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Event, Socket
 from tests.support.waiting import eventually
+from vivace.conversation.deltas import Tokens
 from vivace.engines.scripted import Call, Reply, Say, Stall, Think
+from vivace.gateway.planning import Plan, Planner
+from vivace.gateway.websocket import _Outlet as EventOutlet
+from vivace.protocol.events import ReasoningTextDone
+from vivace.scheduling.scheduler import Outcome
 
 PONDERS = Reply(when="riddle", then=(Think("Let me see. " * 20_000), Say("A shadow.")))
 
@@ -92,6 +101,49 @@ def test_the_limit_is_for_thoughts_and_answer_together(gateway: RunningGateway) 
     assert ended["incomplete_details"] == {"reason": "max_output_tokens"}
     assert ended["usage"]["output_tokens"] == 2000
     assert len(ended["output"]) == 2
+
+
+def test_thoughts_that_took_all_that_may_be_written_leave_nothing_for_an_answer(
+    gateway: RunningGateway,
+) -> None:
+    gateway.engine.play([PONDERS])
+    with Socket(gateway.url) as socket:
+        socket.create("A riddle", max_output_tokens=1)
+        answer_now(socket, socket.until("response.created")["response"]["id"])
+        ended = socket.until_end()[-1]["response"]
+    assert ended["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert ended["usage"]["output_tokens"] == 1
+    assert [item["type"] for item in ended["output"]] == ["reasoning"]
+
+
+def test_who_is_stopped_between_thoughts_and_answer_pays_for_the_thoughts_once(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle, send = Planner.settle, EventOutlet.send
+    settled: list[Tokens] = []
+    slow = threading.Event()
+
+    async def noted(self: Planner, plan: Plan, tokens: Tokens, outcome: Outcome) -> None:
+        settled.append(tokens)
+        await settle(self, plan, tokens, outcome)
+
+    async def slowly(self: EventOutlet, events: list[Any]) -> None:
+        if events and isinstance(events[0], ReasoningTextDone):
+            slow.set()
+            await asyncio.sleep(10)
+        await send(self, events)
+
+    monkeypatch.setattr(Planner, "settle", noted)
+    monkeypatch.setattr(EventOutlet, "send", slowly)
+    gateway.engine.play([PONDERS])
+    with Socket(gateway.url) as socket:
+        target = thinking(socket)
+        answer_now(socket, target)
+        assert slow.wait(10)
+        monkeypatch.setattr(EventOutlet, "send", send)
+        socket.send(type="response.interrupt", response_id=target)
+        thoughts = socket.until_end()[-1]["response"]["output"][0]["content"][0]["text"]
+    assert settled[0].output == len(re.findall(r"\w+|[.]", thoughts))
 
 
 def test_an_answer_that_is_a_call_comes_too(gateway: RunningGateway) -> None:

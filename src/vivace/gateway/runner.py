@@ -21,7 +21,7 @@ from weakref import WeakSet
 from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
-from vivace.conversation.deltas import Finished
+from vivace.conversation.deltas import Finished, Tokens
 from vivace.conversation.prefixes import mark_of, marks
 from vivace.conversation.session import (
     Decision,
@@ -497,7 +497,11 @@ class Connection:
         meter.unsent = [*turn.begin()]
         await outlet.send(meter.unsent)
         while (ended := await self._read(run, engine, work, meter)) is None:
-            work = _answering(work, turn.thoughts, meter)
+            answering = _answering(work, turn.thoughts, meter)
+            if answering is None:
+                meter.tokens = meter.counted(Tokens())
+                return [*turn.feed(Finished("length", meter.tokens), now())]
+            work = answering
             meter.unsent = [*turn.end_thinking()]
             await outlet.send(meter.unsent)
         return ended
@@ -559,11 +563,15 @@ class Connection:
         )
 
 
-def _answering(work: Work, thoughts: str, meter: Meter) -> Work:
-    """The same work, to be gone on with behind thoughts that were ended."""
+def _answering(work: Work, thoughts: str, meter: Meter) -> Work | None:
+    """The same work, to be gone on with behind thoughts that were ended; None where these took all
+    that may be written."""
     meter.thinking = spent = meter.tally or Tally()
+    meter.tally = Tally()  # whoever stops it before the answer is asked for counts thoughts once
     limit = work.sampling.max_tokens
-    left = None if limit is None else max(1, limit - spent.output)
+    left = None if limit is None else limit - spent.output
+    if left is not None and left <= 0:
+        return None
     return replace(
         work,
         thoughts=Thoughts(thoughts, spent.trace),
