@@ -45,7 +45,7 @@ __all__ = [
 Count = Annotated[int, Meta(ge=0)]
 PositiveInt = Annotated[int, Meta(ge=1)]
 PositiveFloat = Annotated[float, Meta(gt=0)]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+$")]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+\Z")]
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

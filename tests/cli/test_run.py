@@ -16,6 +16,9 @@ from tests.support.files import ROOT
 from tests.support.http import key, keys
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
+from vivace.cli import served
+from vivace.client.get import Answer
+from vivace.errors import ConfigError
 
 AGENTS = ("codex", "claude", "opencode")
 every_agent = pytest.mark.parametrize("agent", AGENTS)
@@ -169,14 +172,49 @@ def test_settings_that_a_person_gives_claude_code_are_not_doubled(desk: Desk) ->
     assert desk.variables["ANTHROPIC_API_KEY"] == ""
 
 
+def test_words_behind_two_dashes_are_no_settings_of_claude_code(desk: Desk) -> None:
+    desk.run("claude", "-p", "--", "--settings")
+    assert desk.arguments[0] == "--settings"
+    assert MODEL in desk.arguments[1]
+    assert desk.arguments[2:] == ["-p", "--", "--settings"]
+
+
 def test_what_a_person_tells_opencode_by_the_same_variable_stays(desk: Desk) -> None:
     desk.run("opencode", OPENCODE_CONFIG_CONTENT='{"theme": "mine", "model": "a/b"}')
     content = json.loads(desk.variables["OPENCODE_CONFIG_CONTENT"])
     assert content["theme"] == "mine"
     assert content["model"] == content["small_model"] == f"vivace/{MODEL}"
-    status, errors = desk.run("opencode", OPENCODE_CONFIG_CONTENT="// no")
-    assert status == 1
-    assert "OPENCODE_CONFIG_CONTENT" in errors
+    for unreadable in ("// no", "[]", "null", "1" * 5000):
+        status, errors = desk.run("opencode", OPENCODE_CONFIG_CONTENT=unreadable)
+        assert status == 1
+        assert errors.startswith("vivace: $OPENCODE_CONFIG_CONTENT")
+
+
+@pytest.mark.parametrize(
+    "name", ["{file:~/.ssh/id_rsa}", "{env:HOME}", 'a"\nb', "a\0b", "a\n", "a b", ""]
+)
+def test_a_server_that_calls_a_model_what_no_model_is_called_is_not_believed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answered(url: str, key: str | None) -> Answer:
+        return Answer(200, json.dumps({"data": [{"id": name}]}).encode())
+
+    monkeypatch.setattr(served, "get", answered)
+    with pytest.raises(ConfigError, match="no list of models"):
+        served.models_of("http://127.0.0.1:1/v1", None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://ada:secret@{}", "http://{}?x=1", "http://{}/v1#x", "http://[::1", "http://x:99999/v1"],
+)
+def test_an_address_that_cannot_be_used_or_would_show_a_password_is_refused(
+    desk: Desk, url: str
+) -> None:
+    status, errors = desk.run("--url", url.format(desk.url.split("/")[2]), "codex")
+    assert status == 2
+    assert "Invalid value for '--url'" in errors
+    assert not desk.told_file.exists()
 
 
 def test_a_server_is_not_started_for_another_machine(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ other settings work as ever.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -102,7 +103,8 @@ def _claude(endpoint: Endpoint, asked: Asked) -> Start:
     """
     settings = claude_settings(endpoint)
     settings["env"] = dict.fromkeys(_OTHER_WAYS, "") | settings["env"]
-    theirs = any(word.partition("=")[0] == "--settings" for word in asked.arguments)
+    options = itertools.takewhile(lambda word: word != "--", asked.arguments)
+    theirs = any(word.partition("=")[0] == "--settings" for word in options)
     environment = dict(settings["env"])
     if theirs and endpoint.key_env:
         environment["ANTHROPIC_AUTH_TOKEN"] = asked.environment[endpoint.key_env]

@@ -67,7 +67,7 @@ def loaded(text: str) -> dict[str, Any] | None:
     """None for what is not a plain JSON object."""
     try:
         settings = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # also for a number that is too long
         return None
     return settings if isinstance(settings, dict) else None
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from vivace.cli.clients import SMALLEST, Served
 from vivace.client.get import Unanswered, get
+from vivace.config import Name
 from vivace.errors import ConfigError
 
 __all__ = ["KeyRefused", "Unreachable", "complete_url", "models_of", "with_first"]
@@ -25,7 +26,9 @@ class KeyRefused(Exception):
 
 
 class _Row(Struct, frozen=True):
-    id: str
+    id: Name
+    """As no other can be configured: it goes into settings, where opencode would put a file of the
+    person's in place of ``{file:…}`` and send that back as the model."""
     context_window: int = SMALLEST
     service_tier: bool = False
     reasoning_efforts: tuple[str, ...] = ()
@@ -78,7 +81,15 @@ def with_first(served: tuple[Served, ...], model: str | None, url: str) -> tuple
 
 def complete_url(context: click.Context, option: click.Parameter, value: str) -> str:
     """For an option: an address up to and including ``/v1``, which may be left out."""
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = urlsplit(value)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # half an IPv6 address, or a port that is none
+        whole = False
+    if not whole:
         raise click.BadParameter("it begins with http:// or https://, as http://127.0.0.1:8765/v1")
+    if "@" in parts.netloc:  # everyone on the machine would see it among an agent's arguments
+        raise click.BadParameter("it has a name or password in it; a key goes into $VIVACE_KEY")
+    if "?" in value or "#" in value:
+        raise click.BadParameter("it ends with its path, as http://127.0.0.1:8765/v1")
     return value.rstrip("/") if parts.path.strip("/") else f"{value.rstrip('/')}/v1"
