@@ -172,6 +172,25 @@ def test_a_steer_waits_for_the_outputs_of_open_calls(gateway: RunningGateway) ->
     assert [item["type"] for item in items] == ["message", "function_call_output"]
 
 
+def test_what_is_wrong_behind_a_steer_that_waited_is_named_by_its_place_in_what_was_sent(
+    gateway: RunningGateway,
+) -> None:
+    gateway.engine.play([Reply(when="story", then=(Call("look", "{}"),))])
+    tools = [{"type": "function", "name": "look", "parameters": {}}]
+    lost = {"type": "function_call_output", "call_id": "lost", "output": ""}
+    foreign = {"type": "web_search_call", "id": "ws_1"}
+    with Socket(gateway.url) as socket:
+        for before in ([], [foreign]):
+            socket.create("A story", tools=tools)
+            ended = socket.until_end()[-1]["response"]
+            steer(socket, ended["id"], "Go left")
+            socket.until("response.steer.pending")
+            output = {**lost, "call_id": ended["output"][0]["call_id"]}
+            socket.create([*before, output, lost], previous_response_id=ended["id"])
+            error = socket.until("error")["error"]
+            assert error["param"] == f"input[{len(before) + 1}].call_id"
+
+
 def test_an_engine_that_dies_gives_the_steer_back(gateway: RunningGateway) -> None:
     gateway.engine.play([Reply(when="story", then=(Say("Once "), Stall(0.3), Die("gone")))])
     with Socket(gateway.url) as socket:

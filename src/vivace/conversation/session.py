@@ -526,10 +526,15 @@ class Session:
             code: SteerCode = "response_not_active"
             return [self._hand_back(steer, ticket.lane, code, problem) for steer in pending]
         ticket.carried = pending
-        steered = (item for steer in pending for item in steer.items)
+        steered = [item for steer in pending for item in steer.items]
         items, resent = ticket.request.items, ticket.resent
-        items = (*items[:resent], *steered, *items[resent:])
-        ticket.request = replace(ticket.request, items=items)
+        places = ticket.request.places or range(len(items))
+        ticket.request = replace(
+            ticket.request,
+            items=(*items[:resent], *steered, *items[resent:]),
+            # A steer is words alone, of which nothing is refused by its place.
+            places=(*places[:resent], *(0 for _ in steered), *places[resent:]),
+        )
         return []
 
 

@@ -127,4 +127,4 @@ def successor_of(
         prompt_cache_options=None,
     )
     items = tuple(item for steer in steers for item in steer.items)
-    return replace(request, body=body, items=items)
+    return replace(request, body=body, items=items, places=())
