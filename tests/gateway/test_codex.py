@@ -252,6 +252,16 @@ def test_an_item_at_fault_is_named_by_its_place_in_what_was_sent(gateway: Runnin
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, at)
 
 
+def test_an_image_behind_a_reference_is_named_by_its_place(gateway: RunningGateway) -> None:
+    first = gateway.http.post(RESPONSES, json={"input": "Hi"}).json()
+    known = {"type": "item_reference", "id": first["output"][0]["id"]}
+    image = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+    picture = {"role": "user", "content": [image]}
+    body = {"input": [known, picture], "previous_response_id": first["id"]}
+    error = gateway.http.post(RESPONSES, json=body).json()["error"]
+    assert error["param"] == "input[1].content[0]"
+
+
 # -- what it shows --------------------------------------------------------------------------------
 
 

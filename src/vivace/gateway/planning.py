@@ -290,7 +290,7 @@ def _prompt(ticket: Ticket, offer: Offer) -> _Read:
     fill = ticket.request.fill
     if fill is not None:
         return _Read(_fill(fill, ticket, offer) if fill.is_gap else fill, card.context)
-    refuse_images(ticket.input, card.name, ticket.resent)
+    refuse_images(ticket.request.items[ticket.resent :], card.name, ticket.resent)
     toolbox = _all_tools(ticket.request.toolbox, (*ticket.past, *ticket.input))
     fixed = engine.count(_fixed(ticket.request.body.instructions, toolbox), card.name)
     fitted = fit(
