@@ -311,6 +311,18 @@ def test_codex_hears_of_the_limits_where_it_is_refused_for_them(limited: Running
     assert float(asked_by(CODEX, limited)["x-v1-fast-primary-used-percent"]) > 95
 
 
+def test_of_a_tier_called_codex_it_is_not_told_as_of_a_plan() -> None:
+    tiers = [{"name": "Codex", "engines": ["scripted"], "limits": LIMITED}]
+    with RunningGateway(config=configuration(tiers=tiers)) as gateway:
+        told = gateway.http.post(RESPONSES, json={"input": "Hi", "stream": True}, headers=CODEX)
+        with Socket(gateway.url, CODEX) as socket:
+            socket.create("Hi", store=False)
+            beside_it = [event["type"] for event in socket.until_end() if beside(event)]
+    assert told.headers["x-ratelimit-remaining-requests"] == "9"
+    assert not [name for name in told.headers if name.startswith("x-codex")]
+    assert beside_it == ["codex.response.metadata"]
+
+
 def test_where_there_are_no_limits_codex_is_told_of_none(gateway: RunningGateway) -> None:
     with Socket(gateway.url, CODEX) as socket:
         socket.create("Hi")

@@ -3,7 +3,8 @@
 Everyone gets headers. Codex gets its own beside them, and over a WebSocket, which has none, events.
 Of each tier it is told under the tier's name and not under ``codex``: what stands there it takes
 for a plan that someone pays for, warns of at three quarters, and advises another model at nine
-tenths. Limits here are of a minute, and give back all of it within one.
+tenths. Limits here are of a minute, and give back all of it within one. So of a tier that is itself
+called ``codex`` it is told nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from vivace.scheduling.limits import Window, headers
 __all__ = ["Shown", "for_codex", "for_everyone"]
 
 _ETAG = "x-models-etag"
+_PLAN = "codex"
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 
 
@@ -43,14 +45,14 @@ def for_codex(tier: str, windows: Sequence[Window], etag: str, now: int) -> Show
     }
     told = {_ETAG: etag}
     events: list[CodexEvent] = [CodexMetadata(headers=dict(told))]
-    if rates:
+    word = _NO_WORD.sub("-", tier.lower()).strip("-")
+    if rates and word != _PLAN:
         events.append(CodexRateLimits(limit_name=tier, rate_limits=rates))
-        told |= _rate_headers(tier, rates)
+        told |= _rate_headers(f"x-{word}", tier, rates)
     return Shown(headers(windows) | told, events)
 
 
-def _rate_headers(tier: str, rates: dict[str, CodexWindow]) -> dict[str, str]:
-    family = f"x-{_NO_WORD.sub('-', tier.lower()).strip('-')}"
+def _rate_headers(family: str, tier: str, rates: dict[str, CodexWindow]) -> dict[str, str]:
     told = {f"{family}-limit-name": tier}
     for place, window in rates.items():
         told[f"{family}-{place}-used-percent"] = str(window.used_percent)
