@@ -198,7 +198,7 @@ def test_the_slash_at_the_end_of_an_address_does_not_matter(gateway: RunningGate
     assert answer(f"{gateway.url}/")[0]
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8765/v1", "ftp://127.0.0.1/v1", ""])
+@pytest.mark.parametrize("url", ["127.0.0.1:8765/v1", "ftp://127.0.0.1/v1", "http://[::1", ""])
 def test_what_is_no_address_is_a_client_error(url: str) -> None:
     assert str(refusal(url))
 

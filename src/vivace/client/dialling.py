@@ -26,8 +26,8 @@ class NoWebSocket(ClientError):
 
 def api_address(url: str) -> str:
     """Where the API stands; an address without its /v1 is understood too."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna")
         sound = parts.scheme in ("http", "https") and host and parts.port != 0
     except ValueError:  # no number, or no name, can be this
