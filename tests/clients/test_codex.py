@@ -215,10 +215,11 @@ def test_a_message_interrupts_the_answer(dialect: Dialect, tmp_path: Path) -> No
         assert ("response.interrupt.accepted" in events) == dialect.lite
         if dialect.lite:
             end = events[events.index("response.interrupt.accepted") :]
-            assert end[:4] == [
+            assert end[:5] == [
                 "response.interrupt.accepted",
                 "response.output_item.interrupted",
                 "response.incomplete",
+                "codex.response.metadata",  # what it shows, told before each response
                 "response.created",
             ]
 
