@@ -638,7 +638,7 @@ def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def on_loop(check: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    return asyncio.run(asyncio.wait_for(check(), 30))
+    return asyncio.run(asyncio.wait_for(check(), 120))
 
 
 def family_of(engine: LlamaCppEngine) -> list[psutil.Process]:
