@@ -15,6 +15,7 @@ import pytest
 from tests.engines.endpoint import Endpoint, delta, stream
 from tests.support.http import RESPONSES
 from tests.support.server import RunningGateway, configuration
+from tests.support.waiting import in_time
 from vivace.gateway.app import Gateway
 from vivace.gateway.http import Collector
 from vivace.protocol.codec import decode_create
@@ -74,6 +75,7 @@ def test_a_gap_is_fitted_to_the_context_with_room_for_its_answer(tmp_path: Path)
     assert LIMIT // 2 < (len(prompt) + len(suffix)) / 3 < LIMIT - 100
 
 
+@in_time
 @pytest.mark.parametrize(("words", "beside"), [(10, False), (20_000, True)], ids=["few", "many"])
 def test_a_long_conversation_is_counted_beside_the_event_loop(
     gateway: RunningGateway, words: int, beside: bool
