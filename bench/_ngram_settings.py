@@ -18,7 +18,7 @@ LONGEST = 8192
 
 
 def seconds(tokens: int) -> float:
-    """Of a step on two cores, between the points measured (docs/drafts.md)."""
+    """Of a step on two cores, between the points measured (docs/how/draft-figures.md)."""
     return float(np.interp(tokens, (1, 17, 33, 65), (0.104, 0.124, 0.141, 0.206)))
 
 
