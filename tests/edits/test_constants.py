@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vivace.edits.constants import hoisted, only_constants
+from vivace.edits.constants import hoisted, only_constants, undefined
 from vivace.edits.diff import between
 from vivace.syntax.hunk import apply
 from vivace.syntax.source import Source
@@ -65,6 +65,42 @@ def test_a_name_for_two_values_is_left_alone() -> None:
 def test_nothing_is_defined_where_no_constant_is_asked_for() -> None:
     new = CACHE.replace("= 300", "= TTL")
     assert after(new, instruction="Use the setting TTL") == new
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    ["give the 300 a name, TTL", "gib der 300 einen Namen", "la valeur 300 doit avoir un nom"],
+)
+def test_a_value_that_is_spoken_of_is_defined_in_any_language(instruction: str) -> None:
+    assert after(USED, instruction=instruction) == DEFINED
+
+
+def test_a_name_that_another_file_has_is_not_defined_here() -> None:
+    hunks = between(CACHE, USED)
+    assert hoisted(Source.of("cache.py", CACHE), hunks, ASKED, elsewhere={"TTL"}) == hunks
+
+
+def test_what_headers_define_is_not_defined_again() -> None:
+    old = "#include <limits.h>\n\nchar name[4096];\n"
+    new = old.replace("4096", "PATH_MAX")
+    assert after(new, old, "a.c", "PATH_MAX instead of 4096") == new
+
+
+@pytest.mark.parametrize(
+    ("new", "names"),
+    [
+        ("    return MOST;\n", ["MOST"]),
+        ("    return Integer.MAX_VALUE;\n", []),
+        ("    final int MOST = 300;\n    return MOST;\n", []),
+    ],
+)
+def test_a_name_in_the_place_of_a_value_is_missed_where_nothing_defines_it(
+    new: str, names: list[str]
+) -> None:
+    old = "class A {\n  int f() {\n    return 300;\n  }\n}\n"
+    before = Source.of("A.java", old)
+    hunks = between(old, old.replace("    return 300;\n", new))
+    assert undefined(before, before.edited(hunks), hunks) == names
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vivace.edits.diff import between
 from vivace.edits.rebase import Conflict, Rebased, rebase
 from vivace.syntax.hunk import Hunk, apply
@@ -37,7 +38,7 @@ def triples(draw: st.DrawFn) -> tuple[str, str, str]:
     return base, draw(st.one_of(changed(base), texts)), draw(st.one_of(changed(base), texts))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(triples())
 def test_both_edits_hold_in_either_order_or_a_conflict_is_told(made: tuple[str, str, str]) -> None:
     base, model, person = made

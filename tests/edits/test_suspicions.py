@@ -201,7 +201,7 @@ def test_tests_and_comments_alone_are_not_changed_unless_they_are_spoken_of(
     [
         ("    4096", "    COLUMNS", set()),
         ("    24", "    COLUMNS", {"passed_over"}),
-        ("fn width", "const COLUMNS: usize = 4096;\n\nfn width", set()),
+        ("fn width", "const COLUMNS: usize = 4096;\n\nfn width", {"unused"}),
     ],
 )
 def test_a_number_that_was_named_is_not_passed_over(old: str, new: str, expected: set[str]) -> None:
@@ -211,3 +211,30 @@ def test_a_number_that_was_named_is_not_passed_over(old: str, new: str, expected
     shown = Excerpt(before, [whole_file(before)])
     found = problems(before, before.edited(hunks), hunks, shown, "make the 4096 a constant")
     assert {each.code for each in found} - {"unbound"} == expected
+
+
+def test_a_definition_does_not_take_the_name_of_something_else() -> None:
+    code = (
+        "def length(s):\n    total = 0\n    for each in s:\n        total += 1\n"
+        "    return total\n\n\n"
+        "points = compile('sum')\n"
+    )
+    before = Source.of("a.py", code)
+    shown = Excerpt(before, [whole_file(before)])
+    for name, expected in {"points": {"lost"}, "size": set()}.items():
+        hunks = between(code, code.replace("def length", f"def {name}"))
+        asked = f"{name} as length"
+        found = problems(before, before.edited(hunks), hunks, shown, asked)
+        assert {each.code for each in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("a.rs", RUST), ("A.java", "class A {\n  int f() {\n    return\n    80;\n  }\n}\n")],
+)
+def test_a_constant_that_is_defined_nowhere_is_told_in_every_language(path: str, code: str) -> None:
+    before = Source.of(path, code)
+    hunks = between(code, code.replace("    80", "    WIDTH"))
+    shown = Excerpt(before, [whole_file(before)])
+    found = problems(before, before.edited(hunks), hunks, shown, "name the 80")
+    assert "unbound" in {each.code for each in found}

@@ -372,7 +372,8 @@ class _RegionReader:
         if made.known is None:
             hunks = self._asked_for(hunks)
         hunks = made.shown.in_file(hunks)
-        hunks = constants.hoisted(source, hunks, made.task.instruction)
+        elsewhere = modules.project.homes if modules is not None else ()
+        hunks = constants.hoisted(source, hunks, made.task.instruction, elsewhere)
         after = source.edited(hunks)
         if imported := self._imports(after, modules):
             hunks = imports.together(imported, hunks)

@@ -8,7 +8,7 @@ replaced is its value.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tree_sitter import Node
 
@@ -18,13 +18,13 @@ from vivace.syntax.languages import Language, row_after
 from vivace.syntax.lines import line_end
 from vivace.syntax.source import Source
 
-__all__ = ["hoisted", "only_constants"]
+__all__ = ["hoisted", "named_values", "only_constants", "undefined"]
 
 _ASKED = re.compile(
     r"\b(constants?|macros?|magic (?:number|string|value)s?)\b|#define", re.IGNORECASE
 )
 _MACRO = re.compile(r"\bmacros?\b|#define", re.IGNORECASE)
-_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+_CONSTANT = re.compile(r"_*[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _TOKEN = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|\d[\w.]*|[^\W\d]\w*|\S")
 _LITERAL = re.compile(r"-?\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
 _OF_OBJECT = re.compile(r"(?:\.|->|::)([A-Z][A-Z0-9_]*)")
@@ -40,17 +40,37 @@ _FORMS = {
 _DEFINITION = re.compile(
     r"\s*(?:(?:(?:export|static|private|public|readonly|final|const|constexpr|let|var|auto|unsigned|"
     r"int|long|double|float|char|size_t|std::size_t|std::string_view)\b[ *]*)*"
-    r"(?P<name>[A-Z][A-Z0-9_]*)(?:\s*:\s*[\w.\[\]]+)?(?:\[\])?\s*=\s*(?P<value>[^=;].*?)\s*;?|"
+    r"(?P<name>_*[A-Z][A-Z0-9_]*)(?:\s*:\s*[\w.\[\]]+)?(?:\[\])?\s*=\s*(?P<value>[^=;].*?)\s*;?|"
     r"#\s*define\s+(?P<macro>[A-Z][A-Z0-9_]*)\s+(?P<text>\S.*?))\s*"
 )
+_MACROS = (
+    "BUFSIZ CHAR_BIT CLOCKS_PER_SEC EOF EXIT_FAILURE EXIT_SUCCESS FILENAME_MAX INT8_MAX INT16_MAX "
+    "INT32_MAX INT64_MAX INT_MAX INT_MIN IOV_MAX LONG_MAX LONG_MIN M_E M_PI NAME_MAX NULL PATH_MAX "
+    "RAND_MAX SIZE_MAX STDERR_FILENO STDIN_FILENO STDOUT_FILENO UCHAR_MAX UINT8_MAX UINT16_MAX "
+    "UINT32_MAX UINT64_MAX UINT_MAX ULONG_MAX USHRT_MAX"
+)
+_OF_HEADERS = frozenset(_MACROS.split())
+"""What the headers of C define instead of plain numbers."""
+_BINDING = (
+    r"#\s*define\s+{name}\b|\b{name}\b(?:\s*:[^=\n]+)?(?:\[\w*\])?\s*(?:=(?!=)|\()"
+    r"|^\s*{name}\s*,\s*$|\b(?:import|use|using|from)\b.*\b{name}\b"
+)
+"""What may give a name its meaning: a definition, a line of an enumeration or of imports."""
 
 
-def hoisted(source: Source, hunks: Sequence[Hunk], instruction: str) -> list[Hunk]:
-    """The hunks with the constants that are new in them defined at the top of the file."""
+def hoisted(
+    source: Source, hunks: Sequence[Hunk], instruction: str, elsewhere: Container[str] = ()
+) -> list[Hunk]:
+    """The hunks with the constants that are new in them defined at the top of the file, where one
+    is asked for, or the value that a name takes the place of is spoken of. ``elsewhere`` are names
+    that other files have."""
     language = source.language
-    if language is None or language.name not in _FORMS or not _ASKED.search(instruction):
+    if language is None or language.name not in _FORMS:
         return list(hunks)
+    said = None if _ASKED.search(instruction) else set(_TOKEN.findall(instruction))
     known = set(_TOKEN.findall(source.text))
+    if language.name in ("c", "cpp"):
+        known |= _OF_HEADERS
     # What is asked of an object stays with its class.
     known |= {name for hunk in hunks for line in hunk.new for name in _OF_OBJECT.findall(line)}
     # What stands at the top already stays there.
@@ -59,13 +79,14 @@ def hoisted(source: Source, hunks: Sequence[Hunk], instruction: str) -> list[Hun
     values: dict[str, str] = {}
     kept: list[Hunk] = []
     for hunk in hunks:
-        new = [line for line in hunk.new if not _taken_out(line, known, values)]
+        new = [line for line in hunk.new if not _taken_out(line, known, values, said)]
         if len(new) < len(hunk.new):
             hunk = Hunk(hunk.start, hunk.old, _without_gap(hunk, new))
         if hunk.old != hunk.new:
             kept.append(hunk)
     for name, value in _replaced(kept, known).items():
-        values.setdefault(name, value)
+        if (said is None or value in said) and name not in elsewhere:
+            values.setdefault(name, value)
     used = {token for hunk in kept for line in hunk.new for token in _TOKEN.findall(line)}
     lines = [
         _definition(name, value, language, macro=bool(_MACRO.search(instruction)))
@@ -76,6 +97,25 @@ def hoisted(source: Source, hunks: Sequence[Hunk], instruction: str) -> list[Hun
     if any(hunk.start < put.start < hunk.end for hunk in kept for put in top):
         return list(hunks)
     return sorted([*top, *kept], key=lambda hunk: hunk.start)
+
+
+def undefined(before: Source, after: Source, hunks: Sequence[Hunk]) -> list[str]:
+    """Names that an edit puts in the place of literals, and that the file does not define."""
+    known = set(_TOKEN.findall(before.text))
+    return [
+        name
+        for name in _replaced(hunks, known)
+        if not re.search(_BINDING.format(name=name), after.text, re.MULTILINE)
+    ]
+
+
+def named_values(before: Source, lines: Sequence[str]) -> list[str]:
+    """The new constants in these lines whose value stands in the file already."""
+    known = set(_TOKEN.findall(before.text))
+    values: dict[str, str] = {}
+    for line in lines:
+        _taken_out(line.rstrip("\r\n"), known, values, known)
+    return list(values)
 
 
 def only_constants(lines: Sequence[str]) -> bool:
@@ -95,13 +135,15 @@ def _defined(lines: Sequence[str]) -> list[str]:
     return [each["name"] or each["macro"] for each in found if each]
 
 
-def _taken_out(line: str, known: set[str], values: dict[str, str]) -> bool:
+def _taken_out(
+    line: str, known: set[str], values: dict[str, str], said: Container[str] | None
+) -> bool:
     """Whether the line defines a constant that is new in the file; its value is remembered."""
     found = _DEFINITION.fullmatch(line)
     if found is None:
         return False
     name, value = found["name"] or found["macro"], found["value"] or found["text"]
-    if name in known or not _LITERAL.fullmatch(value):
+    if name in known or not _LITERAL.fullmatch(value) or not (said is None or value in said):
         return False
     values[name] = value
     return True

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from vivace.edits.constants import named_values, undefined
 from vivace.edits.importing.imports import sources
 from vivace.edits.importing.names import newly_unbound
 from vivace.edits.importing.project import Modules
@@ -108,9 +109,12 @@ class Edit:
         if not self._names(each.name):
             return False
         old = self.before.part(each.start, each.end)
-        return not self.new or any(
-            alike(old, self.after.part(new.start, new.end), _RENAMED) for new in self.new
-        )
+        become = [
+            new for new in self.new if alike(old, self.after.part(new.start, new.end), _RENAMED)
+        ]
+        # A name that something else has already is no other name for this.
+        taken = set(words_in(self.before.text))
+        return not self.new or any(new.name.rpartition(".")[2] not in taken for new in become)
 
     def _names(self, name: str) -> bool:
         """Whether the instruction names this definition, or what it is in."""
@@ -241,18 +245,19 @@ def _words_that_stay(edit: Edit) -> Counter[str]:
 
 
 def _unused(edit: Edit) -> Iterator[Finding]:
-    """A helper that was taken out of a function and is not called in its place."""
+    """A helper that was taken out of a function and is not called in its place, or a constant for a
+    value of the file that nothing reads."""
+    defined = [each.name.rpartition(".")[2] for each in edit.new]
     if len(edit.after.definitions) <= len(edit.before.definitions):
-        return
+        defined = []
     words = Counter(_WORD.findall(edit.after.text))
-    for each in edit.new:
-        name = each.name.rpartition(".")[2]
+    for name in (*defined, *named_values(edit.before, edit.added)):
         said = edit.said.intersection(parts_of(name)) or name.startswith("__")
         if words[name] == 1 and not said:
             yield _found(
                 "unused",
                 f"The edit would define `{name}` and never use it.",
-                f"You defined `{name}` but nothing calls it. Call it where its code was.",
+                f"You defined `{name}` but nothing uses it. Use it where its value or code was.",
             )
 
 
@@ -341,7 +346,7 @@ def _unbound(edit: Edit) -> Iterator[Finding]:
     if edit.after.is_in("python"):
         names = sorted(newly_unbound(edit.before, edit.after))
     else:
-        names = bound_nowhere(edit.before, edit.after, edit.modules)
+        names = [*bound_nowhere(edit.before, edit.after, edit.modules), *_constants(edit)]
     if names:
         listed = ", ".join(f"`{name}`" for name in names)
         yield _found(
@@ -349,6 +354,14 @@ def _unbound(edit: Edit) -> Iterator[Finding]:
             f"The edit would use {listed}, which is defined nowhere.",
             f"You use {listed}, which is defined nowhere. Define or import it, or do without.",
         )
+
+
+def _constants(edit: Edit) -> list[str]:
+    """Constants that are defined nowhere; in C a header may have them that nobody sees."""
+    if edit.after.is_in("c") or edit.after.is_in("cpp"):
+        return []
+    homes = edit.modules.project.homes if edit.modules is not None else {}
+    return [each for each in undefined(edit.before, edit.after, edit.hunks) if each not in homes]
 
 
 def _foreign(edit: Edit) -> Iterator[Finding]:

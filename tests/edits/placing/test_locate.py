@@ -259,6 +259,41 @@ def test_definitions_that_are_called_by_plain_names_are_meant_if_nothing_is_like
     assert names is None or [each.name for each in found.regions] == names
 
 
+def test_a_message_that_somebody_remembers_shows_where_it_stands() -> None:
+    lines = "".join(f"def say_{n}():\n    return 'no version of {n}'\n\n\n" for n in range(60))
+    said = "def complain():\n    raise ValueError('excessive number of version parts')\n\n\n"
+    source = Source.of("a.py", said + lines)
+    found = choose(source, "change excessive number of version parts to too many parts of version")
+    assert found.sure
+    assert [each.name for each in found.regions] == ["complain"]
+
+
+def test_a_number_that_is_said_of_what_is_named_is_shown_with_it() -> None:
+    """Of a class that is too long to be shown."""
+    methods = "".join(
+        f"    def method_{n}(self):\n        reader = {n}\n        return reader\n\n"
+        for n in range(9)
+    )
+    size = "    def size_of_it(self):\n        return 4096\n\n"
+    text = f'class Reader:\n    """Reads the reader of a reader."""\n\n{methods}{size}'
+    rest = "".join(f"def other_{n}():\n    return {n}\n\n\n" for n in range(99))
+    source = Source.of("a.py", text + methods * 4 + rest)
+    found = choose(source, "Reader has its own 4096, use the constant")
+    assert found.sure
+    assert any("4096" in source.part(each.start, each.end) for each in found.regions)
+
+
+def test_two_short_places_that_are_far_ahead_are_both_shown() -> None:
+    two = (
+        "def pack(sample):\n    return encode(sample, flavour)\n\n\n"
+        "def unpack(sample):\n    return decode(sample, flavour)\n\n\n"
+    )
+    rest = "".join(f"def other_{n}(thing):\n    return thing\n\n\n" for n in range(60))
+    found = choose(Source.of("a.py", two + rest), "the flavour of the sample is always the same")
+    assert found.sure
+    assert [each.name for each in found.regions] == ["pack", "unpack"]
+
+
 def test_what_explains_a_long_function_is_a_piece_of_its_own() -> None:
     comment = "".join(f"/// Line {n}.\n" for n in range(60))
     body = "".join(f"    step({n});\n" for n in range(40))

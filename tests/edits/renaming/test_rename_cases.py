@@ -21,6 +21,7 @@ def _id(case: Case) -> str:
     return f"{case.main.rpartition('.')[2]}-{case.name}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", _DONE, ids=_id)
 def test_a_rename_that_is_proven_leaves_the_program_as_it_was(case: Case, tmp_path: Path) -> None:
     task = Task(case.path, case.files[case.path], case.ask, elsewhere=case.elsewhere)

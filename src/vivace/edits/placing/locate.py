@@ -40,6 +40,10 @@ _SMALL = 90
 _ROOM = 120
 """Lines that are shown together at most."""
 _MOST = 3
+_FEW = 40
+"""Lines that two or three places have at most that are shown though only one may be meant."""
+_PHRASE, _LONG_PHRASE = 4, 8
+"""How many words hardly follow each other by chance, and how many are looked for at most."""
 _WORTH = 0.35
 """A piece that scores less than this part of the best is not shown beside it."""
 
@@ -109,16 +113,80 @@ def _beyond_doubt(
 ) -> Iterator[tuple[Region, ...]]:
     """What is meant by each kind of evidence, the surest first; nothing where it does not tell."""
     yield _renamed_in(instruction, source, ranked)
-    yield _fitting(named, ranked)
+    yield _with_what_is_said(source, instruction, _fitting(named, ranked), ranked)
     if not ranked:
         yield (whole_file(source),)
         return
     same, others = _namesakes(ranked)
     if same[0].score >= max(_ENOUGH, _AHEAD * others):
         yield likeliest(same)
+    yield _phrased(source, instruction, ranked)
+    yield _few_ahead(source, instruction, ranked)
     yield _pinned(source, instruction, ranked)
     yield _all_of_little(source, ranked)
     yield _called_by_name(source, instruction, ranked)
+
+
+def _with_what_is_said(
+    source: Source, instruction: str, chosen: Sequence[Region], ranked: Sequence[Candidate]
+) -> tuple[Region, ...]:
+    """What was named, with the piece that has a number or a name which was said too and does not
+    stand there; nothing if that may be one of several."""
+    if not chosen:
+        return ()
+    places = list(chosen)
+    held = [(each.region, set(words_in(source.part(*each.region.span)))) for each in ranked]
+    defined = {each.name.rpartition(".")[2] for each in regions(source)}
+    said = telling(_NUMBER_OF_LINE.sub("", instruction))
+    for word in dict.fromkeys(said):
+        if word in defined or not _SIGN_OF_CODE.search(word):
+            continue
+        if any(word in words_in(source.part(*each.span)) for each in places):
+            continue
+        having = [region for region, words in held if word in words]
+        if len(having) > 1:
+            return ()
+        places += having
+    return tuple(places) if _lines(places) <= _ROOM else ()
+
+
+def _phrased(source: Source, instruction: str, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
+    """The one piece in which words follow each other as they do in the instruction: a message
+    that somebody copied, or remembers."""
+    said = [word.lower() for word in words_in(instruction)]
+    held = [(each.region, words_in(source.part(*each.region.span).lower())) for each in ranked]
+    for size in range(min(len(said), _LONG_PHRASE), _PHRASE - 1, -1):
+        runs = {run for run in _runs(said, size) if len(set(telling(" ".join(run)))) > 1}
+        having = [region for region, words in held if not runs.isdisjoint(_runs(words, size))]
+        if having:
+            return tuple(having) if len(having) == 1 else ()
+    return ()
+
+
+def _runs(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+
+
+def _few_ahead(source: Source, instruction: str, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
+    """Two or three short pieces that are far ahead of all others, and are so without the first word
+    too, which is often what to do."""
+    few = _ahead(ranked)
+    return few if few and set(few) == set(_ahead(_without_first(source, instruction))) else ()
+
+
+def _ahead(ranked: Sequence[Candidate]) -> tuple[Region, ...]:
+    if ranked[0].score < _ENOUGH:
+        return ()
+    scores = [*(each.score for each in ranked), 0.0]
+    for count in range(2, min(_MOST, len(ranked)) + 1):
+        few = [each.region for each in ranked[:count]]
+        if scores[count - 1] >= _AHEAD * scores[count] and _lines(few) <= _FEW:
+            return tuple(few)
+    return ()
+
+
+def _without_first(source: Source, instruction: str) -> list[Candidate]:
+    return _ranked(source, instruction.strip().partition(" ")[2], "", ())
 
 
 def _all_of_little(source: Source, ranked: Sequence[Candidate]) -> tuple[Region, ...]:
@@ -183,8 +251,7 @@ def _called_by_name(
     called = [each for each in ranked if each.region.name.rpartition(".")[2] in said]
     if ranked[0] not in called:
         return ()
-    rest = instruction.strip().partition(" ")[2]
-    best = _ranked(source, rest, "", ())[0].region
+    best = _without_first(source, instruction)[0].region
     return likeliest(called) if any(each.region == best for each in called) else ()
 
 
