@@ -77,17 +77,17 @@ def test_the_environment_wins_over_the_file(path: Path) -> None:
 # -- what is wrong --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (SMALL + "[server]\nprot = 1\n", "server: unknown key 'prot'; did you mean 'port'?"),
-        (SMALL + "[limits]\nlane = 1\n", "limits: unknown key 'lane'; did you mean 'lanes'?"),
-        (SMALL + "[store]\nfile = ''\n", "store: unknown key 'file'"),
-        (SMALL + "contxt = 1\n", "unknown key 'contxt'; did you mean 'context'?"),
-        (SMALL + KEY + "sha265 = ''\n", "unknown key 'sha265'; did you mean 'sha256'?"),
-        (SMALL + "[severs]\n", "unknown key 'severs'; did you mean 'server'?"),
-    ],
-)
+UNKNOWN_KEYS = [
+    (SMALL + "[server]\nprot = 1\n", "server: unknown key 'prot'; did you mean 'port'?"),
+    (SMALL + "[limits]\nlane = 1\n", "limits: unknown key 'lane'; did you mean 'lanes'?"),
+    (SMALL + "[store]\nfile = ''\n", "store: unknown key 'file'"),
+    (SMALL + "contxt = 1\n", "unknown key 'contxt'; did you mean 'context'?"),
+    (SMALL + KEY + "sha265 = ''\n", "unknown key 'sha265'; did you mean 'sha256'?"),
+    (SMALL + "[severs]\n", "unknown key 'severs'; did you mean 'server'?"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), UNKNOWN_KEYS)
 def test_an_unknown_key_is_answered_with_the_nearest_right_one(
     path: Path, content: str, said: str
 ) -> None:
@@ -99,25 +99,29 @@ def test_a_key_like_no_other_is_answered_with_those_there_are(path: Path) -> Non
     assert "known here: allowed_hosts, allowed_origins, host, port, trusted_proxies" in said
 
 
-@pytest.mark.parametrize(
-    ("content", "place"),
-    [
-        (SMALL + '[server]\nport = "http"\n', "server.port"),
-        (SMALL + "[server]\nport = 65536\n", "server.port"),
-        (SMALL + "[server]\nport = 1979-05-27\n", "server.port"),
-        ("version = 1\nserver = 5\n" + ENGINE, "server"),
-        (SMALL + "[server]\ntrusted_proxies = ['10.0.0.1/8']\n", "server.trusted_proxies"),
-        (SMALL + "[limits]\nlanes = 0\n", "limits.lanes"),
-        (SMALL + "[limits]\ndrain_seconds = -1\n", "limits.drain_seconds"),
-        (SMALL + "context = 0\n", "engines[0].context"),
-        (SMALL + "[[keys]]\nname = 'me'\nsha256 = 'secret'\n", "keys[0].sha256"),
-        ("version = 2\n" + ENGINE, "version"),
-        (SMALL.replace('"scripted"', '"magic"'), "engines[0].kind"),
-        (SMALL.replace('"demo"', '"a b"'), "engines[0].name"),
-    ],
-)
+WRONG_VALUES = [
+    (SMALL + '[server]\nport = "http"\n', "server.port"),
+    (SMALL + "[server]\nport = 65536\n", "server.port"),
+    (SMALL + "[server]\nport = 1979-05-27\n", "server.port"),
+    ("version = 1\nserver = 5\n" + ENGINE, "server"),
+    (SMALL + "[limits]\nlanes = 0\n", "limits.lanes"),
+    (SMALL + "[limits]\ndrain_seconds = -1\n", "limits.drain_seconds"),
+    (SMALL + "context = 0\n", "engines[0].context"),
+    (SMALL + "[[keys]]\nname = 'me'\nsha256 = 'secret'\n", "keys[0].sha256"),
+    ("version = 2\n" + ENGINE, "version"),
+    (SMALL.replace('"scripted"', '"magic"'), "engines[0].kind"),
+    (SMALL.replace('"demo"', '"a b"'), "engines[0].name"),
+]
+
+
+@pytest.mark.parametrize(("content", "place"), WRONG_VALUES)
 def test_a_wrong_value_is_answered_with_its_place(path: Path, content: str, place: str) -> None:
     assert f"{path}: {place}: " in complaint(path, content)
+
+
+def test_a_proxy_that_is_no_network_is_answered_with_its_place(path: Path) -> None:
+    said = complaint(path, SMALL + "[server]\ntrusted_proxies = ['10.0.0.1/8']\n")
+    assert f"{path}: server.trusted_proxies: " in said
 
 
 @pytest.mark.parametrize("setting", ["body_megabytes = 300", "memory_megabytes = 15"])

@@ -47,58 +47,81 @@ PositiveInt = Annotated[int, Meta(ge=1)]
 PositiveFloat = Annotated[float, Meta(gt=0)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+\Z")]
 
+# What docs/reference tells of a key stands beside it: its unit and an example in its type, its
+# meaning in the words below it, which end with "Since 0.2.0." if it came later than this table.
+Seconds = Annotated[PositiveFloat, Meta(extra={"unit": "s"})]
+Minutes = Annotated[PositiveFloat, Meta(extra={"unit": "min"})]
+Days = Annotated[PositiveFloat, Meta(extra={"unit": "days"})]
+Megabytes = Annotated[PositiveInt, Meta(extra={"unit": "MB"})]
+Tokens = Annotated[PositiveInt, Meta(extra={"unit": "tokens"})]
+
 
 class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the server listens, and who may come in."""
+
     host: str = "127.0.0.1"
+    """The address to listen on. One that others can reach needs keys. ``VIVACE_HOST`` wins."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8765
-    allowed_origins: tuple[str, ...] = ()
+    """The port to listen on; 0 takes any that is free. ``VIVACE_PORT`` wins."""
+    allowed_origins: Annotated[tuple[str, ...], Meta(examples=[["https://ide.example.com"]])] = ()
     """Web pages that may use this server. Programs that are not browsers send no Origin."""
     trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
     """Networks whose connections are not counted by address: a balancer is one address for many
     clients, and whoever sits at this machine needs no network to harm it."""
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: Annotated[tuple[str, ...], Meta(examples=[["vivace.example.com"]])] = ()
     """Names this server is called by, beside those of this machine itself. Without keys it answers
     to no other; with keys to any, unless some are given here."""
 
 
 class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    body_megabytes: PositiveInt = 16
+    """What clients may take of the server, so that none can take it from the others."""
+
+    body_megabytes: Megabytes = 16
+    """The largest body of a request, or message of a WebSocket."""
     connections: PositiveInt = 20_000
     """Open at once, of every kind, from the moment they are accepted."""
     connections_per_address: PositiveInt = 1_000
     """From one address, or one network of IPv6 (/64), unless it is in server.trusted_proxies."""
     connections_per_key: PositiveInt = 1_000
     """A key's open WebSockets and running requests."""
-    connection_minutes: PositiveFloat = 60
-    head_seconds: PositiveFloat = 10
+    connection_minutes: Minutes = 60
+    """How long a WebSocket may last; then its client opens another."""
+    head_seconds: Seconds = 10
     """A request's headers, or a WebSocket's handshake, must be whole by then."""
-    message_seconds: PositiveFloat = 20
+    message_seconds: Seconds = 20
     """A request's body, or a WebSocket's message, must be whole by then, or bring 256 KB in each
     such time."""
-    unfinished_megabytes: PositiveInt = 256
+    unfinished_megabytes: Megabytes = 256
     """Of all bodies and messages that are not whole yet."""
-    unfinished_megabytes_per_key: PositiveInt = 64
+    unfinished_megabytes_per_key: Megabytes = 64
+    """The same for each key."""
     turns_in_flight: PositiveInt = 16
     """On one connection; more wait."""
     turns_waiting: PositiveInt = 256
+    """How many wait on one connection; more are refused."""
     lanes: PositiveInt = 32
-    memory_megabytes: PositiveInt = 1024
+    """Named lanes (``stream_id``) of one WebSocket."""
+    memory_megabytes: Megabytes = 1024
     """For what clients send and what is remembered of it: requests that wait or run, conversations
     that can be continued at once, events of background responses. What can be read or sent again is
     forgotten first; when that is not enough, new requests are refused."""
-    memory_megabytes_per_key: PositiveInt = 256
+    memory_megabytes_per_key: Megabytes = 256
     """The same for each key, so that one alone cannot take it all."""
-    slow_reader_seconds: PositiveFloat = 30
+    slow_reader_seconds: Seconds = 30
     """A client that takes nothing for this long is closed, whatever it is sent."""
-    drain_seconds: PositiveFloat = 30
+    drain_seconds: Seconds = 30
     """How long running turns may go on after SIGTERM."""
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where turns are kept, and for how long."""
+
     path: str = "vivace.db"
     """Relative to the configuration file; ``:memory:`` keeps nothing over a restart."""
-    max_age_days: PositiveFloat = 30
-    max_megabytes: PositiveInt = 1024
+    max_age_days: Days = 30
+    """Older turns are deleted."""
+    max_megabytes: Megabytes = 1024
+    """The oldest turns are deleted when there are more."""
 
 
 LOCAL = "local"
@@ -106,8 +129,11 @@ LOCAL = "local"
 
 
 class KeyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: Name
-    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    """Who may use the server, beside the keys that ``vivace keys create`` makes."""
+
+    name: Annotated[Name, Meta(examples=["ada"])]
+    """Whose it is: turns belong to this name."""
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", examples=["0123456789abcdef" * 4])]
     """Of the key itself: ``printf %s KEY | sha256sum``."""
 
     @property
@@ -117,57 +143,72 @@ class KeyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TierLimitsConfig(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For each key."""
+    """What each key may use of the tier."""
 
 
 class TierConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What clients name as their model, and the engines that answer for it."""
 
-    name: Name
-    engines: Annotated[tuple[Name, ...], Meta(min_length=1)]
+    name: Annotated[Name, Meta(examples=["fast"])]
+    """What clients ask for. ``auto`` chooses between ``fast`` and ``deep`` where there are any."""
+    engines: Annotated[tuple[Name, ...], Meta(min_length=1, examples=[["local"]])]
+    """Names of engines that answer for it."""
     limits: TierLimitsConfig = field(default_factory=TierLimitsConfig)
+    """What each key may use of it; without any, what there is."""
     queue: PositiveInt = 256
     """How many turns may wait."""
-    first_token_seconds: PositiveFloat | None = None
+    first_token_seconds: Annotated[Seconds, Meta(examples=[20.0])] | None = None
     """A turn that would begin later than this is refused at once, with the time to come back."""
     spill: bool = False
     """Use the engines in their order, the next when one is full, rather than all alike."""
 
 
-class ScriptedConfig(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="scripted"
-):
+class _Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """What all kinds of engines have."""
+
+    name: Annotated[Name, Meta(examples=["local"])]
+    """What tiers, logs and metrics call it."""
+    model: Annotated[Name, Meta(examples=["qwen2.5-coder-7b"])]
+    """What clients ask for, unless a tier has the engine. By a name that is known
+    (``models.toml``) Vivace also knows how the model fills gaps, thinks and calls tools."""
+
+
+class ScriptedConfig(_Engine, frozen=True, kw_only=True, tag="scripted"):
     """Plays prepared answers; for trying things out and for measuring."""
 
-    name: Name
-    model: Name
-    context: PositiveInt = 131_072
-    script: str | None = None
+    context: Tokens = 131_072
+    """The longest conversation it takes, answer included."""
+    script: Annotated[str, Meta(examples=["replies.toml"])] | None = None
     """A TOML file of replies, relative to the configuration file."""
-    rate: PositiveFloat = 1000.0
-    burst: PositiveInt = 1
+    rate: Annotated[PositiveFloat, Meta(extra={"unit": "tokens/s"})] = 1000.0
+    """How fast one request alone is answered."""
+    burst: Tokens = 1
+    """Of a request in one step, told as one, as an engine does that drafts."""
     growth: Annotated[float, Meta(ge=0)] = 0.0
-    prefill_rate: Annotated[float, Meta(ge=0)] = 0.0
-    prefill_chunk: PositiveInt = 2048
-    patient_chunk: PositiveInt | None = None
+    """How much longer a step takes for each further request, as a share of the first."""
+    prefill_rate: Annotated[float, Meta(ge=0, extra={"unit": "tokens/s"})] = 0.0
+    """How fast prompts are read; 0 reads them in no time."""
+    prefill_chunk: Tokens = 2048
+    """At most so much of prompts is read in one step."""
+    patient_chunk: Annotated[Tokens, Meta(examples=[256])] | None = None
+    """Of that, at most so much for requests that are not urgent."""
     slots: PositiveInt = 1024
+    """How many answers at once; more wait."""
     reserved: Count = 0
+    """How many of them are kept free for interactive work."""
 
 
-class OpenAIConfig(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="openai"
-):
+class OpenAIConfig(_Engine, frozen=True, kw_only=True, tag="openai"):
     """Any OpenAI-compatible endpoint: llama.cpp, vLLM, SGLang, Ollama, or a rented one."""
 
-    name: Name
-    model: Name
-    url: Annotated[str, Meta(pattern=r"^https?://")]
+    url: Annotated[str, Meta(pattern=r"^https?://", examples=["http://127.0.0.1:8080/v1"])]
     """Up to and including ``/v1``."""
-    upstream_model: str | None = None
+    upstream_model: Annotated[str, Meta(examples=["Qwen/Qwen2.5-Coder-7B-Instruct"])] | None = None
     """The model's name there, if it is another than ``model``."""
-    key_env: str | None = None
+    key_env: Annotated[str, Meta(examples=["RENTED_KEY"])] | None = None
     """The environment variable that holds the endpoint's key."""
-    context: PositiveInt = 8192
+    context: Tokens = 8192
+    """The longest conversation the endpoint takes, answer included."""
     allow_remote: bool = False
     """Must be true for an endpoint on another machine: prompts and code go there."""
     slots: PositiveInt = 64
@@ -178,46 +219,42 @@ class OpenAIConfig(
     """Whether the endpoint takes Chat Completions' ``prediction``."""
 
 
-class LlamaCppConfig(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="llamacpp"
-):
+class LlamaCppConfig(_Engine, frozen=True, kw_only=True, tag="llamacpp"):
     """A GGUF file, served by llama.cpp, which Vivace starts and watches."""
 
-    name: Name
-    model: Name
-    path: str
+    path: Annotated[str, Meta(examples=["models/qwen2.5-coder-7b-instruct-q4_k_m.gguf"])]
     """The GGUF file, relative to the configuration file."""
-    context: PositiveInt = 8192
+    context: Tokens = 8192
+    """The longest conversation it takes, answer included."""
     slots: PositiveInt = 2
     """How many answers at once; each has the whole context."""
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
-    gpu_layers: Annotated[int, Meta(ge=0)] = 999
-    batch_size: PositiveInt = 512
-    """Tokens of prompts that are read at a stretch. For so long a cancel goes unheard, and whoever
+    gpu_layers: Count = 999
+    """How many of the model's layers go to the GPU, as far as there is one; 0 uses none."""
+    batch_size: Tokens = 512
+    """How much of prompts is read at a stretch. For so long a cancel goes unheard, and whoever
     is being answered beside it stands still. llama.cpp computes 512 at a time, so more gain nothing
     on one device; fewer may be read more slowly."""
-    prompt_cache_megabytes: Count = 2048
+    prompt_cache_megabytes: Annotated[Count, Meta(extra={"unit": "MiB"})] = 2048
     """Memory for what was read and has lost its slot to another document or chat; 0 keeps none."""
     speculation: Literal["ngram"] | None = None
     """Draft what was said before; llama.cpp's own way."""
 
 
-class VllmConfig(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="vllm"
-):
+class VllmConfig(_Engine, frozen=True, kw_only=True, tag="vllm"):
     """A model that vLLM runs inside this process tree."""
 
-    name: Name
-    model: Name
-    path: str
+    path: Annotated[str, Meta(examples=["Qwen/Qwen2.5-Coder-7B-Instruct"])]
     """A folder, relative to the configuration file, or a hub id."""
-    context: PositiveInt = 32_768
-    devices: str | None = None
+    context: Tokens = 32_768
+    """The longest conversation it takes, answer included."""
+    devices: Annotated[str, Meta(examples=["0,1"])] | None = None
     """Which GPUs, as CUDA_VISIBLE_DEVICES has it."""
-    tool_parser: str | None = None
+    tool_parser: Annotated[str, Meta(examples=["hermes"])] | None = None
     """vLLM's name for how this model writes tool calls; known models need none."""
-    reasoning_parser: str | None = None
+    reasoning_parser: Annotated[str, Meta(examples=["qwen3"])] | None = None
+    """vLLM's name for how this model writes its thoughts; known models need none."""
     slots: PositiveInt = 256
     """How many answers at once; more wait here, in their order."""
     reserved: Count = 16
@@ -225,24 +262,37 @@ class VllmConfig(
     speculation: Literal["edits", "exact"] | None = None
     """Draft answers from the text they rewrite: much faster edits, on an engine for them. With
     ``exact`` every step is equally wide, so that drafts cannot change how the engine rounds."""
-    arguments: dict[str, Any] = {}
+    arguments: Annotated[dict[str, Any], Meta(examples=[{"tensor_parallel_size": 2}])] = {}
     """Any of vLLM's engine arguments, by its own names."""
-    environment: dict[str, str] = {}
+    environment: Annotated[dict[str, str], Meta(examples=[{"VLLM_CPU_KVCACHE_SPACE": "4"}])] = {}
+    """Variables for vLLM's processes."""
 
 
-EngineConfig = ScriptedConfig | OpenAIConfig | LlamaCppConfig | VllmConfig
+EngineConfig = LlamaCppConfig | OpenAIConfig | VllmConfig | ScriptedConfig
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``vivace.toml``: one file says all that a server does."""
+
     version: Literal[1]
+    """Which form the file has. It stands first, so that later forms can be told from this one."""
     engines: tuple[EngineConfig, ...]
+    """What runs models; at least one."""
     tiers: tuple[TierConfig, ...] = ()
+    """Groups of engines under a name; an engine in none is asked for by its model."""
     server: ServerConfig = field(default_factory=ServerConfig)
+    """Where the server listens, and who may come in."""
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    """What clients may take of the server."""
     store: StoreConfig = field(default_factory=StoreConfig)
+    """Where turns are kept."""
     keys: tuple[KeyConfig, ...] = ()
-    models: dict[str, Name] = {}
-    """Words in names by which clients of Anthropic's API ask, and what answers for them here."""
+    """Who may use the server. ``vivace keys`` keeps others in a file beside this one."""
+    models: Annotated[
+        dict[str, Name], Meta(examples=[{"haiku": "fast", "sonnet": "auto", "opus": "deep"}])
+    ] = {}
+    """Words in names by which clients of Anthropic's API ask, and what answers for them here.
+    Where there are such tiers, ``haiku`` is ``fast``, ``sonnet`` ``auto`` and ``opus`` ``deep``."""
 
 
 STAND_INS: Mapping[str, str] = MappingProxyType({"haiku": "fast", "sonnet": "auto", "opus": "deep"})

@@ -188,6 +188,11 @@ def test_an_address_without_a_path_is_completed(desk: Desk) -> None:
     assert f"{desk.url}/responses" in desk.does("curl", url=desk.url.removesuffix("/v1"))
 
 
+def test_the_address_may_stand_in_the_environment_as_for_other_commands(desk: Desk) -> None:
+    runner = CliRunner(env={**desk.environment, "VIVACE_URL": desk.url})
+    assert f"{desk.url}/responses" in runner.invoke(connect, ["curl"]).output
+
+
 def test_an_address_that_is_none_is_refused(desk: Desk) -> None:
     refused = desk.run("curl", url="127.0.0.1:8765")
     assert refused.exit_code == 2

@@ -12,8 +12,11 @@ from click.testing import CliRunner, Result
 from tests.support.http import key, keys
 from tests.support.process import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
+from vivace import __version__
 from vivace.cli import doctor as module
+from vivace.cli.completion import completion
 from vivace.cli.doctor import doctor
+from vivace.cli.service_unit import Unit
 from vivace.client.checkup import Cancel
 from vivace.engines.scripted import Fail, Reply, Say
 
@@ -27,11 +30,18 @@ class Desk:
         self.home = home
         self.programs = home / "bin"
         self.programs.mkdir()
-        unset = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "VIVACE_URL", "VIVACE_KEY")
+        unset = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "VIVACE_URL", "VIVACE_KEY", "SHELL")
         self.environment = dict.fromkeys(unset) | {
             "PATH": str(self.programs),
             "HOME": str(home),
         }
+
+    def put_unit(self, version: str = __version__) -> None:
+        program = self.home / "vivace"
+        program.touch()
+        path = self.home / ".config/systemd/user/vivace.service"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(Unit((str(program),), ("up",), self.home, "", version).text())
 
     def put_editor(self, name: str) -> None:
         program = self.programs / name
@@ -103,11 +113,16 @@ def test_a_model_that_fills_gaps_is_named(desk: Desk) -> None:
     assert MODEL in found["found"]
 
 
-def test_a_slow_engine_is_wrong(desk: Desk) -> None:
-    with RunningGateway(WORDS, config=configuration(engine={"rate": 7})) as gateway:
+@pytest.mark.parametrize(
+    ("model", "advice"), [(MODEL, "a smaller model"), ("qwen2.5-coder-0.5b", "the smallest")]
+)
+def test_a_slow_engine_is_wrong(desk: Desk, model: str, advice: str) -> None:
+    slow = configuration(engine={"rate": 7, "model": model})
+    with RunningGateway(WORDS, config=slow) as gateway:
         found = desk.findings("--url", gateway.url)["speed"]
     assert found["state"] == "wrong"
     assert "too late" in found["found"]
+    assert advice in found["advice"]
 
 
 def test_an_engine_that_goes_on_after_a_cancel_is_wrong(
@@ -153,3 +168,38 @@ def test_one_editor_that_is_set_up_is_enough(desk: Desk) -> None:
     assert done.exit_code == 0, done.output
     assert "zed is set up" in done.output
     assert "hx is not set up" in done.output
+
+
+def test_a_server_of_another_version_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    with RunningGateway(WORDS) as gateway:
+        assert "the server runs" not in desk.run("--url", gateway.url).output
+        monkeypatch.setattr(module, "__version__", "9.9.9")
+        done = desk.run("--url", gateway.url)
+    assert f"the server runs Vivace {__version__}, and this is 9.9.9" in done.output
+
+
+def test_a_service_is_well_or_it_says_what_to_do(desk: Desk) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}/v1"
+    assert "service" not in desk.findings("--url", nowhere)
+    desk.put_unit()
+    assert desk.findings("--url", nowhere)["service"]["state"] == "ok"
+    desk.put_unit(version="0.0.1")
+    old = desk.findings("--url", nowhere)["service"]
+    assert old["state"] == "wrong"
+    assert "vivace service install up" in old["advice"]
+
+
+def test_it_says_whether_tab_completes_in_ones_shell(desk: Desk) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}/v1"
+    assert "tab" not in desk.findings("--url", nowhere)
+    desk.environment["SHELL"] = "/usr/bin/fish"
+    before = desk.findings("--url", nowhere)["tab"]
+    assert (before["state"], before["advice"]) == (
+        "hint",
+        "Have it written: vivace completion fish --write",
+    )
+    CliRunner(env=desk.environment).invoke(completion, ["fish", "--write", "--yes"])
+    assert desk.findings("--url", nowhere)["tab"]["state"] == "ok"
+    written = desk.home / ".config/fish/completions/vivace.fish"
+    written.write_text(written.read_text().replace("function", "function "))
+    assert "another version" in desk.findings("--url", nowhere)["tab"]["found"]

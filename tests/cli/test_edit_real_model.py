@@ -18,6 +18,8 @@ from tests.support.hub import CleanHome
 from tests.support.process import free_port
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> CleanHome:

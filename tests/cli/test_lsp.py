@@ -33,7 +33,7 @@ def test_who_has_not_installed_it_is_told_how() -> None:
         "from vivace.cli.lsp import lsp\n"
         "print(CliRunner().invoke(lsp).output)"
     )
-    assert "pip install 'vivace[lsp]'" in said
+    assert "pip install lsprotocol" in said
 
 
 def test_it_completes_over_the_servers_own_connection(

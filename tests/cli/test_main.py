@@ -29,6 +29,10 @@ model = "local-model"
 """
 
 
+CONTEXT = click.Context(commands, **commands.context_settings)
+NAMES = commands.list_commands(CONTEXT)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "vivace.toml"
@@ -71,12 +75,17 @@ def test_help_is_there(arguments: list[str]) -> None:
 
 def test_help_names_every_command() -> None:
     shown = CliRunner().invoke(commands, ["--help"]).output
-    assert all(name in shown for name in commands.commands)
+    assert all(f"\n  {name} " in shown for name in NAMES)
 
 
-def test_every_command_and_option_explains_itself() -> None:
-    for name, command in commands.commands.items():
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_and_option_explains_itself(name: str) -> None:
+    waiting = [(name, commands.get_command(CONTEXT, name))]
+    for name, command in waiting:
+        assert command is not None
         assert command.help, name
+        if isinstance(command, click.Group):
+            waiting += [(f"{name} {each}", inner) for each, inner in command.commands.items()]
         for option in command.params:
             if isinstance(option, click.Option):
                 assert option.help, f"{name} {option.name}"

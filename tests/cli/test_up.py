@@ -45,7 +45,7 @@ READY = "   ready  "
 """Not the word alone, which is in 'already here' too."""
 
 # llama.cpp's threads wait for each other by turning; where others use the cores, that is slow.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="session")

@@ -135,7 +135,7 @@ def test_without_watchfiles_it_says_how_to_get_it(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "watchfiles", None)
-    with pytest.raises(CannotWatch, match=r"vivace\[watch\]"):
+    with pytest.raises(CannotWatch, match=r"pip install .*watchfiles"):
         SavedFiles(Workspace(root))
 
 

@@ -123,6 +123,10 @@ const verbs = {
   async waitForNoHunks() {
     await page.waitForFunction(() => !globalThis.vivace.hunks().length);
   },
+  /** Code in one line, without spaces: an editor draws them as it likes. */
+  async waitForCode(text) {
+    await page.waitForFunction((wanted) => document.querySelector(".view-lines").textContent.includes(wanted), text);
+  },
   async marks() {
     return page.evaluate(() => globalThis.vivace.marks());
   },

@@ -51,7 +51,7 @@ async function locate(setting: string): Promise<string> {
     if (isAbsolute(folder) && (await isExecutable(path))) return path;
   }
   throw new NoProgram(
-    "There is no vivace on PATH: install it with pipx install 'vivace[lsp]', or name it in the setting vivace.command.",
+    "There is no vivace on PATH: install it with its part for editors (lsp), or name it in the setting vivace.command.",
   );
 }
 

@@ -19,12 +19,16 @@ from msgspec import Struct
 from vivace import __version__
 from vivace.cli import options, vscode
 from vivace.cli.clients import CLIENTS, Endpoint, Person, Served
+from vivace.cli.completion import SHELLS
 from vivace.cli.editors import EDITORS
 from vivace.cli.output import put, say, styled
+from vivace.cli.service_unit import NAME, Unit, unit_path
 from vivace.client.checkup import fill_gap, measure_cancel, measure_speed
 from vivace.client.connection import ClientError
 from vivace.client.get import Unanswered
 from vivace.client.models import ServedModel, list_models
+from vivace.client.server_version import server_version
+from vivace.extras import how_to_install
 
 __all__ = ["doctor"]
 
@@ -105,7 +109,7 @@ async def _examine(url: str, key: str | None) -> AsyncIterator[Finding]:
         else:
             async for finding in _work(url, key, listing.models):
                 yield finding
-    for finding in _editors():
+    for finding in (*_service(), *_completion(), *_editors()):
         yield finding
 
 
@@ -132,9 +136,38 @@ def _language_server() -> Finding:
             "lsp",
             "wrong",
             f"vivace lsp, which editors start, lacks {missing.name}",
-            "Install it: pip install 'vivace[lsp]'",
+            f"Install it: {how_to_install('lsp')}",
         )
     return Finding("lsp", "ok", f"vivace lsp can run ({', '.join(parts)})")
+
+
+def _service() -> Iterator[Finding]:
+    """Nothing is said where there is none: most people start a server themselves."""
+    text = _text(unit_path())
+    unit = Unit.read(text)
+    if unit is not None:
+        problems = [Finding("service", "wrong", *each) for each in unit.problems(__version__)]
+        yield from problems or [Finding("service", "ok", f"{NAME} is as this Vivace writes it")]
+    elif text:
+        yield Finding("service", "hint", f"{unit_path()} was written by somebody else")
+
+
+def _completion() -> Iterator[Finding]:
+    """Of the person's own shell, if it is one that we know."""
+    shell = SHELLS.get(Path(os.environ.get("SHELL", "")).name)
+    if shell is None:
+        return
+    written, *_ = shell.edits(shell.script(), os.environ)
+    advice = f"Have it written: vivace completion {shell.name} --write"
+    text = _text(written.path)
+    if not written.holds(text):
+        yield Finding("tab", "hint", f"Tab completes nothing in {shell.name}", advice)
+    elif written.apply(text) != text:
+        yield Finding(
+            "tab", "hint", f"the completion of {shell.name} is of another version", advice
+        )
+    else:
+        yield Finding("tab", "ok", f"Tab completes commands in {shell.name}")
 
 
 def _editors() -> Iterator[Finding]:
@@ -191,6 +224,14 @@ async def _work(
     url: str, key: str | None, models: tuple[ServedModel, ...]
 ) -> AsyncIterator[Finding]:
     yield Finding("key", "ok", "the key is accepted" if key else "the server asks for none")
+    runs = await server_version(url, key)
+    if runs not in (None, __version__):
+        yield Finding(
+            "server",
+            "hint",
+            f"the server runs Vivace {runs}, and this is {__version__}",
+            "After an upgrade start it again; a service with: vivace service install",
+        )
     if not models:
         yield Finding(
             "models",
@@ -225,6 +266,11 @@ async def _filling(url: str, key: str | None, models: tuple[ServedModel, ...]) -
     )
 
 
+_SMALLEST = "qwen2.5-coder-0.5b"
+_SMALLER = f"Serve a smaller model (vivace up --model {_SMALLEST}), or free the machine."
+_FASTER = "It is the smallest: free the machine, or use the server of a faster one (--url)."
+
+
 async def _speed(url: str, key: str | None, model: str) -> Finding:
     try:
         speed = await measure_speed(url, key, model)
@@ -238,7 +284,7 @@ async def _speed(url: str, key: str | None, model: str) -> Finding:
             "speed",
             "wrong",
             f"{told}: suggestions will come too late",
-            "Serve a smaller model (vivace up --model qwen2.5-coder-0.5b), or free the machine.",
+            _FASTER if model == _SMALLEST else _SMALLER,
         )
     return Finding("speed", "ok", told)
 

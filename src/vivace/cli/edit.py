@@ -44,7 +44,12 @@ class _Output:
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="[PATH[:LINE[-LINE]]]... [INSTRUCTION]")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[PATH[:LINE[-LINE]]]... [INSTRUCTION]",
+    shell_complete=options.some_file,
+)
 @click.option("--yes", "-y", is_flag=True, help="Apply without asking.")
 @click.option("--diff", is_flag=True, help="Print a unified diff and touch nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; applies with --yes.")

@@ -8,6 +8,7 @@ import sys
 import click
 
 from vivace.cli import options
+from vivace.cli.extras import from_extra
 from vivace.cli.places import state_root
 
 __all__ = ["lsp"]
@@ -22,16 +23,10 @@ def lsp(url: str, key: str | None) -> None:
     Editors start it themselves; vivace connect says how. It sends code to the server it is given
     and to nobody else, and logs none.
     """
-    try:
+    with from_extra("lsp", "The language server", ("lsprotocol", "pygls")):
         from vivace.logs import log_without_code
         from vivace.lsp.address import Address
         from vivace.lsp.server import Server, serve
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in ("lsprotocol", "pygls"):
-            raise
-        raise click.ClickException(
-            "The language server is not installed. Install it with: pip install 'vivace[lsp]'"
-        ) from None
     log_without_code()
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what anybody prints would be taken for a message

@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from vivace import __version__
 from vivace.cli.output import say
@@ -17,17 +18,20 @@ __all__ = ["main"]
 _COMMANDS = {
     "ask": "ask",
     "check": "check",
+    "completion": "completion",
     "config": "serve",
     "connect": "connect",
     "demo": "demo",
     "doctor": "doctor",
     "edit": "edit",
+    "explain": "explain",
     "keys": "keys",
     "lsp": "lsp",
     "mcp": "mcp",
     "review": "review",
     "run": "run",
     "serve": "serve",
+    "service": "service",
     "stats": "stats",
     "top": "top",
     "undo": "undo",
@@ -50,6 +54,11 @@ class _Commands(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names alone: for what they say of themselves each Tab would import all of them."""
+        names = [CompletionItem(name) for name in _COMMANDS if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, context, incomplete)
+
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="vivace")
@@ -65,7 +74,9 @@ def main() -> None:
     try:
         sys.exit(commands.main(standalone_mode=False))
     except VivaceError as error:
-        say(f"vivace: {error}", err=True)
+        from vivace.cli.explain import say_error  # at a Tab nobody needs it
+
+        say_error(error)
         sys.exit(1)
     except click.ClickException as error:
         error.show(words := io.StringIO())  # they quote what was given, which may be anything

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from vivace.cli import options
+from vivace.cli.extras import from_extra
 from vivace.cli.output import say
 from vivace.cli.places import state_root
 
@@ -41,14 +42,8 @@ def mcp(folder: Path, model: str | None, deep: str | None, url: str, key: str | 
     Files outside of FOLDER, that git ignores, or that look like secrets are neither read nor
     changed. Code goes to the server that is named here and to nobody else; none is logged.
     """
-    try:
+    with from_extra("mcp", "The MCP server", ("mcp", "mcp_types")):
         from vivace.mcp.server import serve
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in ("mcp", "mcp_types"):
-            raise
-        raise click.ClickException(
-            "The MCP server is not installed. Install it with: pip install 'vivace[mcp]'"
-        ) from None
     from vivace.desk.opening import Models
     from vivace.logs import log_without_code
     from vivace.mcp.edits import Edits

@@ -5,8 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
-__all__ = ["config", "key", "url"]
+__all__ = ["config", "key", "some_file", "url"]
+
+
+def some_file(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The shell completes names of files, for what may be one among other words."""
+    return [CompletionItem(incomplete, type="file")]
+
 
 config = click.option(
     "--config",

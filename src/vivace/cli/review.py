@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from vivace import __version__
 from vivace.cli import options
+from vivace.cli.explain import say_error
 from vivace.cli.output import put, say, styled, visible
 from vivace.desk.review import (
     Asking,
@@ -138,11 +139,12 @@ def review(
         say("\nstopped", err=True)
         sys.exit(Exit.STOPPED)
     except VivaceError as error:
-        view.error = str(error)
+        view.error = error
     try:
         _report(view, form, output)
     except OSError as error:
-        view.error = f"{output} cannot be written: {error.strerror}. Name another file."
+        problem = f"{output} cannot be written: {error.strerror}. Name another file."
+        view.error = VivaceError(problem)
     view.sum_up()
     sys.exit(view.status)
 
@@ -168,7 +170,7 @@ class _View:
         self.remarks: list[Located] = []
         self.skipped: list[Skipped] = []
         self.end: Reviewed | None = None
-        self.error: str | None = None
+        self.error: VivaceError | None = None
         self._here = here
         self._streams = streams
 
@@ -220,7 +222,7 @@ class _View:
 
     def sum_up(self) -> None:
         if self.error is not None:
-            say(f"vivace: {self.error}", err=True)
+            say_error(self.error)
         if self.end is None:
             return
         told = [summary(self.found)]
@@ -274,7 +276,7 @@ def _value(view: _View) -> dict[str, Any]:
         ],
         "files": end.files if end is not None else 0,
         "model": end.model if end is not None else None,
-        "error": view.error,
+        "error": None if view.error is None else str(view.error),
     }
 
 

@@ -11,7 +11,6 @@ from vivace.cli import options
 from vivace.cli.output import say
 from vivace.config import Config, load
 from vivace.errors import ConfigError
-from vivace.gateway.app import serve as run_server
 from vivace.gateway.keyring import Keyring, admitted
 from vivace.logs import log_to_stderr
 
@@ -27,6 +26,8 @@ def serve(path: Path, verbose: bool) -> None:
     The API stands at http://HOST:PORT/v1. Logs go to standard error and never contain prompts,
     code or keys. SIGTERM and Ctrl-C let running answers finish; a second one ends at once.
     """
+    from vivace.gateway.app import serve as run_server  # not for a Tab key or --help
+
     log_to_stderr(logging.INFO, "%(asctime)s %(levelname)s %(name)s %(message)s")
     if not verbose:
         for chatty in ("uvicorn", "httpx2"):

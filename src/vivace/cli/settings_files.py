@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from vivace.errors import ConfigError
 
-__all__ = ["MARK", "CannotEdit", "Edit", "ShippedFile", "TomlTable", "WholeFile"]
+__all__ = ["MARK", "CannotEdit", "Edit", "ShellLines", "ShippedFile", "TomlTable", "WholeFile"]
 
 MARK = "vivace connect"
-"""Stands in every file that is ours alone."""
+"""Stands in every file that is ours alone and that this command wrote."""
 
 
 class CannotEdit(ConfigError):
@@ -43,13 +43,14 @@ class Edit(Protocol):
 
 
 class WholeFile(Struct, frozen=True):
-    """A file of our own."""
+    """A file of our own, which says so by its mark."""
 
     path: Path
     text: str
+    mark: str = MARK
 
     def holds(self, text: str) -> bool:
-        return MARK in text
+        return self.mark in text
 
     def apply(self, before: str | None) -> str:
         return self.text
@@ -80,6 +81,30 @@ class ShippedFile(Struct, frozen=True):
 
 _BEGIN, _END = "# >>> vivace >>>", "# <<< vivace <<<"
 _BLOCK = re.compile(rf"(?:\r?\n)?^{_BEGIN}(.*?)^{_END}[^\n]*(?:\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+class ShellLines(Struct, frozen=True):
+    """Lines of our own, between marks at the end of a file that somebody's shell reads."""
+
+    path: Path
+    body: str
+
+    @property
+    def text(self) -> str:
+        return f"{_BEGIN}\n{self.body}{_END}\n"
+
+    def holds(self, text: str) -> bool:
+        return _BLOCK.search(text) is not None
+
+    def apply(self, before: str | None) -> str:
+        if before and self.text in before:
+            return before
+        rest = self.without(before) if before else None
+        return f"{rest}\n{self.text}" if rest else self.text
+
+    def without(self, text: str) -> str | None:
+        rest = _BLOCK.sub("", text)
+        return rest if rest == text or rest.strip() else None
 
 
 class TomlTable(Struct, frozen=True):

@@ -26,7 +26,6 @@ from vivace.config import (
 from vivace.download.files import bring_all
 from vivace.download.progress import progress_line
 from vivace.errors import ConfigError
-from vivace.gateway.app import accelerators, serve
 from vivace.logs import log_to_stderr
 
 __all__ = ["up"]
@@ -45,7 +44,7 @@ _PROBE = "Write a Python function that returns the n-th Fibonacci number."
 @click.option(
     "--engine",
     type=click.Choice(["llama.cpp", "vLLM"], case_sensitive=False),
-    help="Default: vLLM with an NVIDIA GPU and vivace[vllm] installed, else llama.cpp.",
+    help="Default: vLLM where it is installed and there is an NVIDIA GPU, else llama.cpp.",
 )
 @click.option(
     "--port",
@@ -84,6 +83,8 @@ def up(
     machine only. It says what it chose and why, how fast it is, and what to type next. Ctrl-C ends
     it.
     """
+    from vivace.gateway.app import serve  # not for a Tab key or --help
+
     began = time.perf_counter()
     log_to_stderr(logging.WARNING, "%(message)s")
     machine = inspect()
@@ -184,6 +185,8 @@ def _say(what: str, text: str) -> None:
 
 def _warn_of_idle_gpu(machine: Machine) -> None:
     """A GPU is never left idle without a word."""
+    from vivace.gateway.app import accelerators
+
     if machine.kind == "cpu":
         return
     if not accelerators():

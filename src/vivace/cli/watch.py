@@ -33,7 +33,9 @@ _SIGNALLED = 128
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="-- COMMAND...", shell_complete=options.some_file
+)
 @click.option("--once", is_flag=True, help="Run it once and do not wait for saves.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line; writes nothing.")
 @click.option(

@@ -14,7 +14,7 @@ class Gap(Struct, frozen=True, kw_only=True):
     """What is asked for, whoever is asked."""
 
     fill: Mapping[str, Any]
-    """As the wire has it (docs/completions.md)."""
+    """As the wire has it (docs/how/completions.md)."""
     model: str = ""
     max_tokens: int = 64
     stop: tuple[str, ...] = ()

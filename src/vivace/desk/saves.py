@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vivace.errors import VivaceError
+from vivace.extras import how_to_install
 from vivace.syntax.languages import language_of
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.ignore import ignored, own_folders
@@ -196,7 +197,7 @@ def _watchfiles() -> Callable[..., AsyncIterator[set[tuple[Any, str]]]]:
         from watchfiles import awatch
     except ImportError as error:
         raise CannotWatch(
-            "To see what is saved, vivace watch needs watchfiles: pip install 'vivace[watch]'. "
+            f"To see what is saved, vivace watch needs watchfiles: {how_to_install('watch')}. "
             "Without it, vivace watch --once runs the command once."
         ) from error
     return awatch

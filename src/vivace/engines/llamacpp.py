@@ -32,6 +32,7 @@ from vivace.cpus import usable_cpus
 from vivace.engines.base import Card, Work
 from vivace.engines.openai import OpenAIEngine
 from vivace.errors import ConfigError, EngineDied
+from vivace.extras import how_to_install
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item
 from vivace.supervisor import Supervisor
@@ -59,7 +60,7 @@ def _server_command() -> list[str]:
         return [sys.executable, "-m", "vivace.engines.xllamacpp_server"]
     raise ConfigError(
         "llama.cpp is not installed. Install it so that llama-server is on PATH (brew install "
-        "llama.cpp, winget install llama.cpp), or run: pip install 'vivace[llamacpp]'"
+        f"llama.cpp, winget install llama.cpp), or run: {how_to_install('llamacpp')}"
     )
 
 
@@ -226,7 +227,8 @@ class LlamaCppEngine:
     async def _loaded(
         self, process: asyncio.subprocess.Process, listening: asyncio.Task[None]
     ) -> None:
-        by_socket = httpx2.AsyncHTTPTransport(uds=str(self.socket))
+        # vivace: ignore[python-tls-argument-off] a socket of our own, which has no TLS
+        by_socket = httpx2.AsyncHTTPTransport(uds=str(self.socket), verify=False)
         async with httpx2.AsyncClient(transport=by_socket, timeout=5, trust_env=False) as http:
             while not await self._answers(http):
                 if process.returncode is not None:

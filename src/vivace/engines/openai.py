@@ -229,7 +229,10 @@ class OpenAIEngine:
 
 def _client(url: str, headers: dict[str, str], socket: Path | None) -> httpx2.AsyncClient:
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-    by_socket = httpx2.AsyncHTTPTransport(uds=str(socket), limits=limits) if socket else None
+    verify = httpx2.URL(url).scheme == "https"  # reading the certificates takes its time
+    by_socket = (
+        httpx2.AsyncHTTPTransport(uds=str(socket), limits=limits, verify=verify) if socket else None
+    )
     return httpx2.AsyncClient(
         base_url=url,
         headers=headers,
@@ -237,6 +240,7 @@ def _client(url: str, headers: dict[str, str], socket: Path | None) -> httpx2.As
         timeout=httpx2.Timeout(10, read=900),
         limits=limits,
         transport=by_socket,
+        verify=verify,
         # A proxy for the world cannot reach this machine's own loopback.
         trust_env=not is_loopback(httpx2.URL(url).host),
     )

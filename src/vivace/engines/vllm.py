@@ -37,6 +37,7 @@ from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, we
 from vivace.engines.vllm_precision import better_in_float32, processor_flags
 from vivace.engines.vllm_reading import ParsedReading, PlainReading, Reading
 from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
+from vivace.extras import how_to_install
 from vivace.memory import free_memory
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
@@ -81,8 +82,8 @@ class VllmEngine:
         answers from the text they rewrite. ``supervisor`` keeps the watch alive."""
         if importlib.util.find_spec("vllm") is None:
             raise ConfigError(
-                f"Engine {name!r} needs vLLM, which is not installed. Run: pip install "
-                "'vivace[vllm]' (or, without a GPU, see docs/vllm.md)."
+                f"Engine {name!r} needs vLLM, which is not installed. Run: "
+                f"{how_to_install('vllm')} (or, without a GPU, see docs/start/gpu-server.md)."
             )
         self.name = name
         self.cards: Sequence[Card] = (card,)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    generate_latest,
+)
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from vivace import __version__
 from vivace.scheduling.memory import Memory
 from vivace.supervisor import Supervisor
 
@@ -22,6 +30,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        Info("vivace_build", "Which Vivace this is.", registry=self.registry).info(
+            {"version": __version__}
+        )
         self.open_connections = Gauge(
             "vivace_connections", "Open connections, of every kind.", registry=self.registry
         )

@@ -140,8 +140,9 @@ class Response(Struct, frozen=True, kw_only=True):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     routing: Routing | UnsetType = UNSET
+    """Ours: which tier answered for ``auto``."""
     fill: Literal[True] | UnsetType = UNSET
-    """Said of text for a gap: who asks a server it does not know learns that it was understood."""
+    """Ours: said of text for a gap, so that who asks an unknown server knows that it understood."""
 
 
 class Compacted(Struct, frozen=True, kw_only=True):
@@ -169,35 +170,42 @@ class _WithResponse(ResponseEvent, frozen=True, kw_only=True):
 
 
 class ResponseCreated(_WithResponse, frozen=True, tag="response.created"):
-    pass
+    """The turn is accepted, and has its id."""
 
 
 class ResponseQueued(_WithResponse, frozen=True, kw_only=True, tag="response.queued"):
+    """It waits for an engine; told again when its place in the queue changes."""
+
     queue: QueuePlace
+    """Ours: where it stands, and for how long about."""
 
 
 class ResponseInProgress(_WithResponse, frozen=True, tag="response.in_progress"):
-    pass
+    """The engine has begun."""
 
 
 class ResponseCompleted(_WithResponse, frozen=True, tag="response.completed"):
-    pass
+    """The last event of a turn that came to its own end."""
 
 
 class ResponseIncomplete(_WithResponse, frozen=True, tag="response.incomplete"):
-    pass
+    """The last event of one that was ended: by its length, a steer, an interrupt or a cancel."""
 
 
 class ResponseFailed(_WithResponse, frozen=True, tag="response.failed"):
-    pass
+    """The last event of one that could not go on; ``response.error`` says why."""
 
 
 class OutputItemAdded(ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.added"):
+    """An item begins: a message, thoughts, or a call of a tool."""
+
     output_index: int
     item: Item
 
 
 class OutputItemDone(ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.done"):
+    """It is whole."""
+
     output_index: int
     item: Item
 
@@ -205,6 +213,8 @@ class OutputItemDone(ResponseEvent, frozen=True, kw_only=True, tag="response.out
 class OutputItemInterrupted(
     ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.interrupted"
 ):
+    """Codex's: the item in the making is dropped, because the turn was interrupted."""
+
     response_id: str
     item_id: str
     output_index: int
@@ -220,40 +230,56 @@ class _OfPart(_OfItem, frozen=True, kw_only=True):
 
 
 class ContentPartAdded(_OfPart, frozen=True, kw_only=True, tag="response.content_part.added"):
+    """A part of a message or of thoughts begins."""
+
     part: Part
 
 
 class ContentPartDone(_OfPart, frozen=True, kw_only=True, tag="response.content_part.done"):
+    """It is whole."""
+
     part: Part
 
 
 class OutputTextDelta(_OfPart, frozen=True, kw_only=True, tag="response.output_text.delta"):
+    """More of the answer."""
+
     delta: str
     logprobs: list[Any] = []
 
 
 class OutputTextDone(_OfPart, frozen=True, kw_only=True, tag="response.output_text.done"):
+    """All of it."""
+
     text: str
     logprobs: list[Any] = []
 
 
 class ReasoningTextDelta(_OfPart, frozen=True, kw_only=True, tag="response.reasoning_text.delta"):
+    """More of the thoughts."""
+
     delta: str
 
 
 class ReasoningTextDone(_OfPart, frozen=True, kw_only=True, tag="response.reasoning_text.done"):
+    """All of them."""
+
     text: str
 
 
 class FunctionArgumentsDelta(
     _OfItem, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"
 ):
+    """More of a function's arguments, which are JSON."""
+
     delta: str
 
 
 class FunctionArgumentsDone(
     _OfItem, frozen=True, kw_only=True, tag="response.function_call_arguments.done"
 ):
+    """All of them."""
+
     name: str
     arguments: str
 
@@ -261,12 +287,16 @@ class FunctionArgumentsDone(
 class CustomInputDelta(
     _OfItem, frozen=True, kw_only=True, tag="response.custom_tool_call_input.delta"
 ):
+    """More of a custom tool's input, which is text."""
+
     delta: str
 
 
 class CustomInputDone(
     _OfItem, frozen=True, kw_only=True, tag="response.custom_tool_call_input.done"
 ):
+    """All of it."""
+
     input: str
 
 
@@ -274,29 +304,39 @@ class CustomInputDone(
 
 
 class ErrorPayload(Struct, frozen=True, kw_only=True):
+    """What is wrong: the code for programs, the message for people, the field that it is about."""
+
     type: str
     code: str | None
     message: str
     param: str | None = None
     request_id: str | UnsetType = UNSET
+    """Ours: by which the server's log can be searched."""
     tokens: int | UnsetType = UNSET
-    """How long a conversation is that is too long, and how long one may be."""
+    """Ours: how long a conversation is that is too long."""
     limit: int | UnsetType = UNSET
+    """Ours: and how long one may be."""
     headers: dict[str, str] | UnsetType = UNSET
     """What an HTTP answer would say in its headers, for those who have none."""
 
 
 class ErrorFrame(Struct, frozen=True, kw_only=True, tag="error"):
+    """A request was refused, or the connection is about to be closed."""
+
     status: int
     error: ErrorPayload
     stream_id: str | UnsetType = UNSET
 
 
 class InterruptAccepted(Struct, frozen=True, kw_only=True, tag="response.interrupt.accepted"):
+    """Codex's: the receipt of an interrupt; the turn's last events follow."""
+
     response_id: str
 
 
 class SteerReceipt(Struct, frozen=True, kw_only=True):
+    """The steer's own id, and the response that it was for."""
+
     id: str
     previous_response_id: str
     when: Literal["end_thinking"] | UnsetType = UNSET
@@ -304,10 +344,13 @@ class SteerReceipt(Struct, frozen=True, kw_only=True):
 
 
 class ReturnedSteer(Struct, frozen=True, kw_only=True):
+    """A steer with its words; it has an id if it had been accepted."""
+
     previous_response_id: str
     input: Raw
     id: str | UnsetType = UNSET
     when: Literal["end_thinking"] | UnsetType = UNSET
+    """Ours: if it was to end the thinking."""
 
 
 class RequiredOutput(Struct, frozen=True, kw_only=True):
@@ -324,16 +367,22 @@ class SteerEvent(Struct, frozen=True, kw_only=True):
 
 
 class SteerAccepted(SteerEvent, frozen=True, kw_only=True, tag="response.steer.accepted"):
+    """The steer is the server's: it is applied once, or comes back."""
+
     steer: SteerReceipt
 
 
 class SteerPending(SteerEvent, frozen=True, kw_only=True, tag="response.steer.pending"):
+    """It waits with its response for the outputs of tools that the client runs."""
+
     steer: SteerReceipt
     reason: Literal["waiting_for_required_input"]
     required_input: list[RequiredOutput]
 
 
 class SteerFailed(SteerEvent, frozen=True, kw_only=True, tag="response.steer.failed"):
+    """It was not applied, and comes back with its words."""
+
     error: ErrorPayload
     steer: ReturnedSteer
 
@@ -342,18 +391,24 @@ class SteerFailed(SteerEvent, frozen=True, kw_only=True, tag="response.steer.fai
 
 
 class CodexWindow(Struct, frozen=True, kw_only=True):
+    """How much of one limit is used, and when all of it is given back (Unix time)."""
+
     used_percent: float
     window_minutes: int
     reset_at: int
 
 
 class CodexRateLimits(Struct, frozen=True, kw_only=True, tag="codex.rate_limits"):
+    """Codex's: what is left of the key's limits, in the form that it shows."""
+
     limit_name: str
     rate_limits: dict[str, CodexWindow]
     """``primary``, and ``secondary`` where there are two."""
 
 
 class CodexMetadata(Struct, frozen=True, kw_only=True, tag="codex.response.metadata"):
+    """Codex's: what it reads from headers where there are some."""
+
     headers: dict[str, str]
 
 

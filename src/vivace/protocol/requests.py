@@ -118,7 +118,7 @@ class Prediction(Struct, frozen=True):
     content: str | list[Part]
     type: Literal["content"] = "content"
     leniency: Annotated[float, Meta(ge=0, le=10)] = 0.0
-    """Ours: nats by which old code is preferred behind the first change (docs/drafts.md)."""
+    """Ours: nats by which old code is preferred behind the first change (docs/how/drafts.md)."""
 
 
 class OtherFile(Struct, frozen=True):
@@ -254,6 +254,8 @@ class CreateResponse(Struct, frozen=True):
 
 
 class Interrupt(Struct, frozen=True, kw_only=True):
+    """Codex's: ends a turn at the next token and drops the item in the making."""
+
     response_id: str
     mode: Literal["discard_partial_items"] | None = None
 
@@ -264,11 +266,12 @@ nothing to the model: its thoughts end, and the answer begins in the same respon
 
 
 class SteerEvent(Struct, frozen=True, kw_only=True):
-    """``response.steer`` as it is sent."""
+    """Sends an answer another way while it is written, or ends its thinking."""
 
     previous_response_id: str
     input: Raw = Raw(b"")
     when: SteerWhen = "now"
+    """Ours: at the next token, when the item in the making is done, or to end the thinking."""
 
 
 class SteerBody(Struct, frozen=True, kw_only=True):

@@ -34,15 +34,20 @@ _CONCURRENCY_RETRY = 1.0
 """Nobody knows when a running request ends."""
 
 _Positive = Annotated[int, Meta(ge=1)]
+_Rate = Annotated[_Positive, Meta(extra={"unit": "per min"})]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     """What one key may do in one tier; ``None`` is no limit."""
 
-    requests_per_minute: _Positive | None = None
-    input_tokens_per_minute: _Positive | None = None
-    output_tokens_per_minute: _Positive | None = None
-    concurrency: _Positive | None = None
+    requests_per_minute: Annotated[_Rate, Meta(examples=[60])] | None = None
+    """Requests that may begin."""
+    input_tokens_per_minute: Annotated[_Rate, Meta(examples=[200_000])] | None = None
+    """Tokens that may be read: of what was sent and what came before it."""
+    output_tokens_per_minute: Annotated[_Rate, Meta(examples=[20_000])] | None = None
+    """Tokens that may be written."""
+    concurrency: Annotated[_Positive, Meta(examples=[4])] | None = None
+    """Requests that may run or wait at once."""
 
     @property
     def rates(self) -> tuple[int | None, int | None, int | None]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from vivace.cli.editing.diff import coloured
+from vivace.cli.explain import say_error
 from vivace.cli.output import put, say
 from vivace.client.errors import ClientError
 from vivace.desk.asking import Made
@@ -46,7 +47,7 @@ def failed(error: VivaceError, *, json: bool) -> Exit:
     if json:
         said = {"applied": False, "files": [], "error": {"code": code, "message": str(error)}}
         put(f"{msgspec.json.encode(said).decode()}\n")
-    say(f"vivace: {error}", err=True)
+    say_error(error)
     return status
 
 
