@@ -3,6 +3,8 @@
 A program that draws the whole screen each time begins with the cursor at home: what stands between
 two such beginnings is a scene. Of a program that writes line after line, every piece is one.
 
+A scene may also be a screenshot (PNG), which fills the window.
+
 The film begins with its last scene, so that the first look shows what it is for; without animation,
 or where the person wants none, that scene is all there is. Every run of letters is placed by
 itself: not all that show SVG keep the space between them.
@@ -11,6 +13,7 @@ itself: not all that show SVG keep the space between them.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
@@ -34,6 +37,7 @@ _COLOURS = {1: "#f87171", 2: "#4ade80", 3: "#facc15", 6: "#67e8f9"}
 class Scene(NamedTuple):
     when: float
     rows: Sequence[str]
+    screenshot: bytes = b""
 
 
 class _Piece(NamedTuple):
@@ -41,6 +45,12 @@ class _Piece(NamedTuple):
     column: int
     text: str
     style: str
+
+
+class _Screenshot(NamedTuple):
+    png: bytes
+    columns: int
+    rows: int
 
 
 def scenes(heard: Sequence[tuple[float, str]]) -> tuple[list[Scene], str]:
@@ -91,10 +101,10 @@ def film(played: Sequence[Scene], columns: int, caption: str) -> str:
     """Each piece of text is there from the scene that brings it to the one that takes it away."""
     # Rounded first, so that what ends and what begins meet.
     begun = played[0].when
-    shown = [Scene(0.0, played[-1].rows)]
-    shown += [Scene(round(_STILL + scene.when - begun, 2), scene.rows) for scene in played]
+    shown = [played[-1]._replace(when=0.0)]
+    shown += [scene._replace(when=round(_STILL + scene.when - begun, 2)) for scene in played]
     height = max(len(scene.rows) for scene in shown)
-    pieces = (_moving(piece, first, last) for piece, first, last in _runs(shown))
+    pieces = (_moving(piece, first, last) for piece, first, last in _runs(shown, columns, height))
     return _document(pieces, height, columns, caption)
 
 
@@ -120,11 +130,15 @@ def _document(pieces: Iterable[str], height: int, columns: int, caption: str) ->
 """
 
 
-def _runs(shown: Sequence[Scene]) -> Iterator[tuple[_Piece, float, float | None]]:
+def _runs(
+    shown: Sequence[Scene], columns: int, height: int
+) -> Iterator[tuple[_Piece | _Screenshot, float, float | None]]:
     """Every piece with its time; those of the last scene have no end."""
-    since: dict[_Piece, float] = {}
+    since: dict[_Piece | _Screenshot, float] = {}
     for scene in shown:
-        now = set(_pieces(scene))
+        now: set[_Piece | _Screenshot] = set(_pieces(scene))
+        if scene.screenshot:
+            now.add(_Screenshot(scene.screenshot, columns, height))
         for piece in [each for each in since if each not in now]:
             yield piece, since.pop(piece), scene.when
         for piece in now:
@@ -153,13 +167,20 @@ def _style(style: Style | None) -> str:
     return 'class="bold"' if style.bold else 'class="dim"' if style.dim else ""
 
 
-def _moving(piece: _Piece, first: float, last: float | None) -> str:
+def _moving(piece: _Piece | _Screenshot, first: float, last: float | None) -> str:
     if last is None:
         moves = f'class="from" style="animation-delay:{first:.2f}s"'
     else:
         times = f"animation-delay:{first:.2f}s;animation-duration:{last - first:.2f}s"
         moves = f'class="while" style="{times}"'
-    return f"<g {moves}>{_text(piece)}</g>"
+    drawn = _text(piece) if isinstance(piece, _Piece) else _image(piece)
+    return f"<g {moves}>{drawn}</g>"
+
+
+def _image(shot: _Screenshot) -> str:
+    size = f'width="{shot.columns * ADVANCE:.0f}" height="{shot.rows * LEADING}"'
+    data = b64encode(shot.png).decode()
+    return f'<image x="{MARGIN}" y="34" {size} href="data:image/png;base64,{data}"/>'
 
 
 def _text(piece: _Piece) -> str:

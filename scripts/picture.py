@@ -6,6 +6,7 @@ edit        vivace edit, accepted, and vivace undo
 demo        vivace demo; moves as it did until the edit is there, then faster
 editor      a completion and an edit in a real VS Code; PNG
 findings    a vulnerable line as it is typed in a real VS Code, and its fix; PNG
+tour        up, an edit that is redirected, top, and the editor, in one film
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pexpect
+import tour
 from film import Scene, film, growing, scenes, still
 
 from vivace.cli.machine import inspect
@@ -290,18 +292,31 @@ def demo_film(heard: list[tuple[float, str]], caption: str) -> str:
 
 OPENED = EDITED + "\n\n# What is in stock, by name.\n"
 TYPED = "def in_stock(stock: dict[str, int]) -> list[str]:\n"  # the editor indents
+EDITOR_SCREENS = "editor-completion", "editor-instruction", "editor-edited"
 
 
 def editor() -> None:
+    with server():
+        for name, png in zip(EDITOR_SCREENS, in_editor(), strict=True):
+            (PICTURES / f"{name}.png").write_bytes(png)
+
+
+def in_editor() -> Iterator[bytes]:
     """Ghost text for a function that is begun, then an edit of a method by instruction."""
     sys.path.insert(0, str(ROOT))
     from tests.support.vscode import VivaceProgram, VSCode, extension
 
-    with tempfile.TemporaryDirectory() as name, server():
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = VivaceProgram(folder / "bin")
         machine = {"vivace.command": str(program.path), "vivace.address": URL}
+        shot = folder / "shot.png"
         with VSCode(folder, extension(folder), machine) as code:
+
+            def screenshot() -> bytes:
+                code.do("screenshot", str(shot))
+                return shot.read_bytes()
+
             code.do("resize", 860, 560)
             code.do("bePatient", 120)  # two cores, which the browser needs too
             code.trust()
@@ -310,7 +325,7 @@ def editor() -> None:
             code.wait_for_status("runs")
             code.type(TYPED, per_second=8)
             code.wait_for_ghost("return")
-            code.do("screenshot", str(PICTURES / "editor-completion.png"))
+            yield screenshot()
             code.press(
                 "Tab",
                 "Control+Home",
@@ -319,11 +334,11 @@ def editor() -> None:
             code.press("Shift+ArrowDown", "Shift+ArrowDown", "Control+k", "Control+e")
             code.do("waitForInput")
             code.type(EDIT)
-            code.do("screenshot", str(PICTURES / "editor-instruction.png"))
+            yield screenshot()
             code.press("Enter")
-            code.do("waitForHunk", "default")
+            code.do("waitForCode", "default")
             code.do("waitForNoHunks")
-            code.do("screenshot", str(PICTURES / "editor-edited.png"))
+            yield screenshot()
 
 
 UNSAFE = """\
@@ -368,6 +383,15 @@ def findings() -> None:
             code.do("screenshot", str(PICTURES / "editor-finding.png"))
 
 
+# -- the tour -------------------------------------------------------------------------------------
+
+
+def whole_tour() -> None:
+    os.environ["PATH"] = f"{Path(VIVACE).parent}{os.pathsep}{os.environ['PATH']}"
+    caption = f"{real_run('llama.cpp')} Waits are cut to {tour.WAIT:g} seconds."
+    save("tour", film(tour.tour(MODEL, in_editor), tour.COLUMNS, caption))
+
+
 def main() -> None:
     recordings = {
         "first-run": first_run,
@@ -376,6 +400,7 @@ def main() -> None:
         "demo": demo,
         "editor": editor,
         "findings": findings,
+        "tour": whole_tour,
     }
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[1:] or recordings:

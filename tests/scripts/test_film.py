@@ -57,3 +57,17 @@ def test_screens_are_cut_where_the_cursor_goes_home() -> None:
 
 def test_what_a_terminal_is_too_narrow_for_goes_on_in_the_next_row() -> None:
     assert film.growing([(0, "abc"), (1, "def\ng")], 4)[-1].rows == ["abcd", "ef", "g"]
+
+
+def test_a_screenshot_fills_the_window_for_its_time() -> None:
+    shots = [Scene(1.0, ["$ up"]), Scene(3.0, [""], b"one"), Scene(6.0, [""], b"two")]
+    picture = film.film(shots, 40, "caption")
+    at = {
+        image.attrib["href"]: group.attrib["style"]
+        for group in ElementTree.fromstring(picture).iter(f"{_SVG}g")
+        for image in group.iter(f"{_SVG}image")
+    }
+    assert at["data:image/png;base64,b25l"] == "animation-delay:4.50s;animation-duration:3.00s"
+    assert [style for href, style in at.items() if href.endswith("dHdv")] != []
+    assert "$ up" in visible(picture, 3)
+    assert "$ up" not in visible(picture, 5)

@@ -1,0 +1,1 @@
+"""What a developer and CI run; modules of it are imported by each other and by tests."""
