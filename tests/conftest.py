@@ -1,19 +1,53 @@
 from __future__ import annotations
 
+import json
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import settings
 
+from tests.support.examples import register_profiles
 from tests.support.server import RunningGateway
 
-# How long an example takes depends on the machine, and says nothing about the code.
-settings.register_profile("vivace", deadline=None)
-settings.load_profile("vivace")
+register_profiles()
 
 # What is started in the background of a shell ignores Ctrl-C, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_TESTS = Path(__file__).parent
+_TOGETHER = {
+    *("bench", "chaos", "cli", "client", "completion", "conversation", "desk", "download", "edits"),
+    *("engines", "failures", "findings", "gateway", "lsp", "mcp", "protocol", "scheduling"),
+    *("speculation", "store", "syntax", "workspace"),
+}
+"""Folders whose tests get on with others that run at the same time. What measures memory or speed,
+or starts a real engine, agent or editor, wants the machine to itself."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        folder, *below = item.path.relative_to(_TESTS).parts
+        if (below and folder not in _TOGETHER) or item.get_closest_marker("flaky"):
+            item.add_marker(pytest.mark.alone)
+
+
+@pytest.hookimpl(trylast=True)  # others look into what they reported
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The summary of the second part of a run (scripts/test) counts the tests of the first too."""
+    first = os.environ.get("FIRST_PART")
+    if first is None or hasattr(terminalreporter.config, "workerinput"):
+        return
+    stats, counts = terminalreporter.stats, Path(first)
+    if counts.exists():
+        for outcome, count in json.loads(counts.read_text()).items():
+            stats.setdefault(outcome, []).extend([SimpleNamespace()] * count)
+    else:
+        told = ("passed", "skipped", "xfailed", "rerun", "warnings")
+        counts.write_text(json.dumps({each: len(stats.get(each, ())) for each in told}))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.examples import examples
 from vivace.completion.neighbours import Neighbour
 from vivace.completion.room import Room
 from vivace.completion.session import Ask, Decision, Nothing, Session, Show, Wait
@@ -411,4 +412,4 @@ class Typing(RuleBasedStateMachine):
 
 
 TestTyping = Typing.TestCase
-TestTyping.settings = settings(max_examples=300, stateful_step_count=30)
+TestTyping.settings = settings(max_examples=examples(300), stateful_step_count=30)

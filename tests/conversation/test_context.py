@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec import Struct
 
+from tests.support.examples import examples
 from vivace.conversation.context import fit, refuse_images
 from vivace.errors import InvalidRequest
 from vivace.protocol.items import (
@@ -31,7 +32,7 @@ from vivace.protocol.items import (
     text_of,
 )
 
-many = settings(deadline=None, max_examples=150)
+many = settings(deadline=None, max_examples=examples(150))
 
 
 def said(text: str, role: Role = "user") -> Message:
@@ -275,7 +276,9 @@ class Conversations(RuleBasedStateMachine):
 
 
 TestAnyConversation = Conversations.TestCase
-TestAnyConversation.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
+TestAnyConversation.settings = settings(
+    deadline=None, max_examples=examples(100), stateful_step_count=30
+)
 
 
 def test_the_oldest_goes_first() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec import UNSET
 
+from tests.support.examples import examples
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import (
     CallOpened,
@@ -662,4 +663,4 @@ class Connection(RuleBasedStateMachine):
 
 
 TestAnyOrder = Connection.TestCase
-TestAnyOrder.settings = settings(deadline=None, max_examples=100, stateful_step_count=50)
+TestAnyOrder.settings = settings(deadline=None, max_examples=examples(100), stateful_step_count=50)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec import UNSET, Raw
 
+from tests.support.examples import examples
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished, TextDelta, Tokens
 from vivace.conversation.session import (
@@ -704,4 +705,6 @@ class Redirecting(RuleBasedStateMachine):
 
 
 TestInAnyOrder = Redirecting.TestCase
-TestInAnyOrder.settings = settings(deadline=None, max_examples=200, stateful_step_count=60)
+TestInAnyOrder.settings = settings(
+    deadline=None, max_examples=examples(200), stateful_step_count=60
+)

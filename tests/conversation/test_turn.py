@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, to_builtins
 
+from tests.support.examples import examples
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -127,7 +128,7 @@ def play(said: list[Delta], how: str, **body: Any) -> tuple[Turn, list[ResponseE
     return turn, events + end(turn, how)
 
 
-many = settings(deadline=None, max_examples=100)
+many = settings(deadline=None, max_examples=examples(100))
 told = given(st.lists(deltas, max_size=20), endings)
 
 

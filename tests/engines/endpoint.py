@@ -15,6 +15,8 @@ from typing import Any
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from tests.support.threaded import ThreadedServer
+
 Chunk = dict[str, Any]
 Body = Callable[[], AsyncIterator[bytes]]
 Headers = Sequence[tuple[bytes, bytes]]
@@ -60,7 +62,7 @@ class Endpoint:
         config = uvicorn.Config(
             self._app, port=0, log_level="critical", lifespan="off", interface="asgi3"
         )
-        self._server = uvicorn.Server(config)
+        self._server = ThreadedServer(config)
         self._thread = threading.Thread(target=self._server.run)
 
     def answers(
@@ -89,7 +91,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}/v1"
+        return f"http://127.0.0.1:{self._server.port}/v1"
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = b""
@@ -118,8 +120,7 @@ class Endpoint:
 
     def __enter__(self) -> Endpoint:
         self._thread.start()
-        while not self._server.started:
-            assert self._thread.is_alive()
+        self._server.wait_until_it_listens(self._thread)
         return self
 
     def __exit__(

@@ -61,6 +61,8 @@ from vivace.supervisor import Supervisor
 
 pytest.importorskip("xllamacpp", reason="run: pip install 'vivace[llamacpp]'")
 
+pytestmark = pytest.mark.alone
+
 T = TypeVar("T")
 MODEL = "qwen2.5-coder-0.5b"
 SLOTS = 4

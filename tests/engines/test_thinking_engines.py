@@ -19,6 +19,8 @@ from vivace.engines.scripted import Reply, Say, Script, ScriptedEngine, Think
 from vivace.protocol.items import Item, Message, Reasoning, ReasoningText
 from vivace.protocol.requests import JsonSchemaFormat
 
+pytestmark = pytest.mark.alone
+
 T = TypeVar("T")
 MODEL = "qwen2.5-coder-0.5b"
 

@@ -9,6 +9,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import re
 import statistics
 import sys
 import threading
@@ -33,6 +34,7 @@ from vivace.engines.token_chain import ChainBook, Messages, Outline, Prompt
 from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm import WRITTEN_FOR, VllmEngine
 from vivace.errors import ConfigError, EngineDied, EngineError
+from vivace.extras import how_to_install
 from vivace.models import ToolForm
 from vivace.protocol.items import (
     AdditionalTools,
@@ -697,7 +699,7 @@ def test_another_version_of_vllm_is_refused_by_name(monkeypatch: pytest.MonkeyPa
 
 def test_without_vllm_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'vivace\[vllm\]'"):
+    with pytest.raises(ConfigError, match=re.escape(how_to_install("vllm"))):
         new_engine()
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.findings.rules_for_tests import set_of
+from tests.support.examples import examples
 from vivace.findings import changed
 from vivace.findings.changed import Scanner
 from vivace.findings.scan import scan
@@ -164,6 +165,8 @@ class TypingInALongFile(Typing):
 
 
 TestTyping = Typing.TestCase
-TestTyping.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestTyping.settings = settings(max_examples=examples(25), stateful_step_count=20, deadline=None)
 TestTypingInALongFile = TypingInALongFile.TestCase
-TestTypingInALongFile.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestTypingInALongFile.settings = settings(
+    max_examples=examples(25), stateful_step_count=20, deadline=None
+)

@@ -1,4 +1,4 @@
-"""What docs/findings.md says of rules is so: of the one it shows, and of what is found."""
+"""What docs/use says of rules is so: rules.md of the one it shows, check.md of what is found."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from vivace.findings.scan import scan
 from vivace.syntax.hunk import apply
 from vivace.syntax.source import Source
 
-PAGE = Path(__file__).parents[2] / "docs/findings.md"
+PAGES = Path(__file__).parents[2] / "docs/use"
 COLUMNS = ("python", "javascript", "c", "cpp", "go", "rust", "java")
 """Of the table, from left to right."""
 
 
 @pytest.fixture
 def rule() -> Rule:
-    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```yaml\n(.*?)```", (PAGES / "rules.md").read_text("utf-8"), re.DOTALL)
     (text,) = [block for block in blocks if block.startswith("id:")]
-    (found,) = read_rules(text, "findings.md")
+    (found,) = read_rules(text, "rules.md")
     return found
 
 
@@ -46,7 +46,8 @@ def test_its_fix_holds(rule: Rule) -> None:
 
 
 def test_its_table_tells_what_is_found_in_each_language() -> None:
-    text = PAGE.read_text("utf-8").partition("## What is found\n")[2].partition("\n## ")[0]
+    page = (PAGES / "check.md").read_text("utf-8")
+    text = page.partition("## What is found\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| [^|]+ \| ([\d, ]+) \|(.*)\|$", text, re.MULTILINE)
     assert rows
     table = [

@@ -16,6 +16,8 @@ from vivace.syntax.languages import LANGUAGES
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 
+pytestmark = pytest.mark.thorough
+
 _SUFFIXES = {each.name: each.suffixes[0] for each in LANGUAGES}
 _LONG = 3.0
 """Seconds of the processor, on a slow machine. What is quadratic in these texts takes minutes."""

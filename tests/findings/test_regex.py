@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_sitter import Language, Parser
 
+from tests.support.examples import examples
 from vivace.findings.pattern import OutOfSteps, Steps
 from vivace.findings.regex import Regex, RegexError
 
@@ -42,7 +43,7 @@ _REGEX = st.recursive(
 
 
 @given(_REGEX, st.text(alphabet="ab_-.1é\n", max_size=8))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_what_it_means(regex: str, text: str) -> None:
     expected = re.search(regex.replace("$", r"\Z"), text) is not None
     assert _found(regex, text) == expected

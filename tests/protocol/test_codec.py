@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
+from tests.support.examples import examples
 from vivace.errors import InvalidRequest, RequestError, TooManyRequests, Unavailable
 from vivace.protocol.chat import decode_chat, decode_completion
 from vivace.protocol.codec import (
@@ -55,7 +56,7 @@ from vivace.protocol.items import (
 from vivace.protocol.requests import AllowedTools, Fill, Interrupt, NamedTool, Steer
 from vivace.protocol.sse import SSE_DONE, sse
 
-many = settings(deadline=None, max_examples=100)
+many = settings(deadline=None, max_examples=examples(100))
 
 # -- what clients send ----------------------------------------------------------------------------
 
@@ -566,7 +567,7 @@ def test_an_item_that_is_sent_and_sent_back_is_the_same(item: Item) -> None:
     assert decode_input([Raw(encode(item))]).items == (item,)
 
 
-@settings(many, max_examples=30)
+@settings(many, max_examples=examples(30))
 @given(st.lists(items, max_size=3))
 def test_a_whole_input_is_read_in_order(sent: list[Item]) -> None:
     assert decode_create(encode({"input": sent})).items == tuple(sent)

@@ -21,6 +21,8 @@ from vivace.scheduling.queue import Job
 from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started
 from vivace.scheduling.tiers import Tier
 
+pytestmark = pytest.mark.thorough  # and coverage counts by the same hook as these
+
 FEW, MANY = 10, 10_000
 
 

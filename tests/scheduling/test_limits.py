@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.examples import examples
 from vivace.errors import TooManyRequests
 from vivace.scheduling.limits import Charge, Ledger, Limits, advance, headers, remaining, wait
 
@@ -373,4 +374,4 @@ class Traffic(RuleBasedStateMachine):
 
 
 TestAnyOrder = Traffic.TestCase
-TestAnyOrder.settings = settings(deadline=None, max_examples=100, stateful_step_count=40)
+TestAnyOrder.settings = settings(deadline=None, max_examples=examples(100), stateful_step_count=40)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
+from tests.support.examples import examples
 from vivace.scheduling.placement import Breaker, Placed, Replica, Ring, Why, place
 
 KEYS = [f"conversation {number}" for number in range(2000)]
@@ -193,7 +194,7 @@ class Pool(RuleBasedStateMachine):
 
 
 TestAnyLoad = Pool.TestCase
-TestAnyLoad.settings = settings(deadline=None, max_examples=100, stateful_step_count=40)
+TestAnyLoad.settings = settings(deadline=None, max_examples=examples(100), stateful_step_count=40)
 
 
 # -- the breaker ----------------------------------------------------------------------------------
@@ -413,4 +414,4 @@ class Calls(RuleBasedStateMachine):
 
 
 TestAnyCalls = Calls.TestCase
-TestAnyCalls.settings = settings(deadline=None, max_examples=200, stateful_step_count=40)
+TestAnyCalls.settings = settings(deadline=None, max_examples=examples(200), stateful_step_count=40)

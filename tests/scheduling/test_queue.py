@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
+from tests.support.examples import examples
 from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
 
 numbers = count()
@@ -240,4 +241,6 @@ class Plain(RuleBasedStateMachine):
 
 
 TestAgainstTheRule = Plain.TestCase
-TestAgainstTheRule.settings = settings(deadline=None, max_examples=200, stateful_step_count=40)
+TestAgainstTheRule.settings = settings(
+    deadline=None, max_examples=examples(200), stateful_step_count=40
+)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
+from tests.support.examples import examples
 from vivace.errors import TooManyRequests, Unavailable
 from vivace.scheduling.queue import KINDS, Job, Kind
 from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started, Verdict, Waiting
@@ -450,4 +451,6 @@ class Traffic(RuleBasedStateMachine):
 
 
 TestAnyTraffic = Traffic.TestCase
-TestAnyTraffic.settings = settings(deadline=None, max_examples=100, stateful_step_count=50)
+TestAnyTraffic.settings = settings(
+    deadline=None, max_examples=examples(100), stateful_step_count=50
+)

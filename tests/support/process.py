@@ -3,6 +3,7 @@ its memory and its open files, and what a stranger may do to it."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -110,7 +111,10 @@ class Serve:
         """A client for paths from the root on (``/v1/responses``), with the owner's key."""
         root = self.url.removesuffix("/v1")
         headers = {**_bearer(owner), **settings.pop("headers", {})}
-        return httpx.Client(base_url=root, headers=headers, **{"timeout": 30, **settings})
+        # Reading the certificates of the world, for nothing, would take 40 ms each time.
+        # vivace: ignore[python-tls-check-disabled] plain HTTP to this machine
+        given = {"timeout": 30, "verify": False, **settings}
+        return httpx.Client(base_url=root, headers=headers, **given)
 
     def socket(self, owner: str | None = None, *, receive_buffer: int | None = None) -> Socket:
         return Socket(self.url, _bearer(owner), receive_buffer=receive_buffer)
@@ -154,13 +158,12 @@ class Serve:
 
     def __enter__(self) -> Serve:
         deadline = time.monotonic() + self._patience
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                if httpx.get(f"{self.url[:-3]}/readyz").status_code == 200:
-                    return self
-            except httpx.TransportError:
-                pass
-            time.sleep(0.05)
+        with self.http() as http:
+            while time.monotonic() < deadline and self.process.poll() is None:
+                with contextlib.suppress(httpx.TransportError):
+                    if http.get("/readyz").status_code == 200:
+                        return self
+                time.sleep(0.02)
         self.__exit__(None, None, None)
         raise AssertionError(f"vivace serve did not start:\n{self.log}")
 

@@ -29,7 +29,12 @@ class Socket:
         address = url.replace("http", "ws", 1) + "/responses"
         plug = _plug(url, receive_buffer) if receive_buffer else None
         self.raw: ClientConnection = connect(
-            address, sock=plug, additional_headers=headers, compression=None, max_size=None
+            address,
+            sock=plug,
+            additional_headers=headers,
+            compression=None,
+            max_size=None,
+            close_timeout=2,  # who leaves an answer unread hears no goodbye, and would wait for ten
         )
 
     def __enter__(self) -> Socket:

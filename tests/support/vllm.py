@@ -1,6 +1,6 @@
 """One vLLM engine for a whole test module: it takes a minute to start.
 
-Run such tests with the environment that has vLLM (``docs/vllm.md``), not with ``.venv``.
+Run such tests with the environment that has vLLM (``scripts/install-vllm``), not with ``.venv``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ENVIRONMENT = {
 
 def _missing() -> str:
     if importlib.util.find_spec("vllm") is None:
-        return "needs vLLM: see docs/vllm.md"
+        return "needs vLLM: see docs/start/gpu-server.md"
     return "" if MODEL.is_dir() else f"needs {MODEL.name}: run scripts/install-vllm"
 
 

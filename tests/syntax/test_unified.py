@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vivace.errors import EditError
 from vivace.syntax.hunk import Hunk, apply, unified
 from vivace.syntax.lines import lines_of
@@ -81,7 +82,7 @@ FILES = st.dictionaries(NAMES, CONTENTS, max_size=4).filter(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     before=FILES,
     after=FILES,
