@@ -361,6 +361,21 @@ def test_a_taken_port_is_said_before_a_long_download(home: CleanHome, hub: Hub) 
     assert hub.downloads == []
 
 
+def test_a_missing_engine_is_said_before_a_long_download(home: CleanHome, hub: Hub) -> None:
+    without = home.folder / "without"
+    without.mkdir()
+    (without / "sitecustomize.py").write_text("import sys; sys.modules['xllamacpp'] = None\n")
+    came_with = os.environ.get("PYTHONPATH", "")
+    home.environment |= {
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(without), came_with))),
+        "PATH": "/usr/bin:/bin",
+    }
+    said = complaint(home, "--model", MODEL, *SMALL)
+    assert "llama.cpp is not installed" in said
+    assert "pip install" in said
+    assert hub.downloads == []
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     with small_disk_at(tmp_path / "small", "64m") as folder:

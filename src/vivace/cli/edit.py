@@ -113,10 +113,11 @@ def edit(
     that direction. Esc or Ctrl-C stops it. What was applied, vivace undo takes back.
 
     The instruction is one argument, the last one; without it, what is piped in. Only the named
-    files are ever changed. Files that git ignores or that look like secrets are not read. Every
-    edit is checked: that it parses, stays where it was asked, and drops nothing. After a bad one
-    the next likely place is tried, then --deep, and otherwise it is refused; what is only
-    suspicious is said beside the change when you are asked. Where it is not clear which part of a
+    files are changed, and in a rename those that use the name, if the language's server finds
+    them. Files that git ignores or that look like secrets are not read. Every edit is checked: that
+    it parses, stays where it was asked, and drops nothing. After a bad one the next likely place is
+    tried, then --deep, and otherwise it is refused; what is only suspicious is said beside the
+    change when you are asked. Where it is not clear which part of a
     file is meant, you are asked, and --yes stops.
 
     \b

@@ -83,7 +83,7 @@ def up(
     machine only. It says what it chose and why, how fast it is, and what to type next. Ctrl-C ends
     it.
     """
-    from vivace.gateway.app import serve  # not for a Tab key or --help
+    from vivace.gateway.app import llamacpp_command, serve  # not for a Tab key or --help
 
     began = time.perf_counter()
     log_to_stderr(logging.WARNING, "%(message)s")
@@ -95,6 +95,7 @@ def up(
     check_memory(choice, machine, context, slots)
     _check_port(port)
     if choice.engine == "llama.cpp":
+        llamacpp_command()  # where there is none, that is said before a long download
         _warn_of_idle_gpu(machine)
         _fetch(choice)
         _say("engine", "starting llama.cpp")

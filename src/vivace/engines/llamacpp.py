@@ -37,7 +37,7 @@ from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item
 from vivace.supervisor import Supervisor
 
-__all__ = ["LlamaCppEngine", "accelerators"]
+__all__ = ["LlamaCppEngine", "accelerators", "llamacpp_command"]
 
 log = logging.getLogger("vivace.llamacpp")
 
@@ -51,7 +51,7 @@ _LOG_PREFIX = re.compile(r"^[\d.]+ [A-Z] ")
 _COMPLAINT = re.compile(r"error|fail|couldn't", re.IGNORECASE)
 
 
-def _server_command() -> list[str]:
+def llamacpp_command() -> list[str]:
     """How to start llama.cpp's server here; its options follow."""
     found = shutil.which("llama-server")
     if found is not None:
@@ -122,7 +122,7 @@ class LlamaCppEngine:
         self._path = path
         self.socket = _socket_path()
         self._command = [
-            *_server_command(),
+            *llamacpp_command(),
             *("--model", str(path)),
             *("--host", str(self.socket)),
             *("--ctx-size", str(card.context * slots), "--parallel", str(slots)),

@@ -42,7 +42,7 @@ from vivace.config import (
 )
 from vivace.conversation.session import Limits
 from vivace.engines.base import Card, Engine
-from vivace.engines.llamacpp import LlamaCppEngine, accelerators
+from vivace.engines.llamacpp import LlamaCppEngine, accelerators, llamacpp_command
 from vivace.engines.openai import OpenAIEngine
 from vivace.engines.scripted import Capacity, Script, ScriptedEngine
 from vivace.engines.vllm import VllmEngine
@@ -76,7 +76,7 @@ from vivace.scheduling.tiers import Tier
 from vivace.store.sqlite import SqliteStore
 from vivace.supervisor import Supervisor
 
-__all__ = ["Gateway", "accelerators", "serve"]
+__all__ = ["Gateway", "accelerators", "llamacpp_command", "serve"]
 
 if sys.platform != "win32":
     import resource
