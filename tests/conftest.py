@@ -46,7 +46,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for outcome, count in json.loads(counts.read_text()).items():
             stats.setdefault(outcome, []).extend([SimpleNamespace()] * count)
     else:
-        told = ("passed", "skipped", "xfailed", "rerun", "warnings")
+        told = ("passed", "skipped", "xfailed", "rerun")
         counts.write_text(json.dumps({each: len(stats.get(each, ())) for each in told}))
 
 
