@@ -305,3 +305,8 @@ def test_a_word_that_means_nothing_is_named(path: Path, models: str, said: str) 
 
 def test_auto_means_nothing_without_tiers(path: Path) -> None:
     assert "'auto', which is not there" in complaint(path, SMALL + '[models]\nopus = "auto"\n')
+
+
+def test_whoever_has_no_file_is_told_what_needs_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="vivace up, which needs none"):
+        load(tmp_path / "vivace.toml")

@@ -328,7 +328,8 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror}. Name another with --config."
+            f"{path} cannot be read: {error.strerror}. Name another with --config, or type "
+            "vivace up, which needs none."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error

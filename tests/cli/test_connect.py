@@ -25,7 +25,7 @@ from vivace.cli.clients import CLIENTS as PLAIN_CLIENTS
 from vivace.cli.connect import connect
 from vivace.cli.panels import PANELS
 from vivace.cli.settings_files import CannotEdit, TomlTable
-from vivace.engines.scripted import Reply, Say
+from vivace.engines.scripted import Fail, Reply, Say
 from vivace.errors import ConfigError
 
 CLIENTS = {
@@ -575,6 +575,17 @@ def test_the_printed_python_runs_without_a_key(desk: Desk, gateway: RunningGatew
     assert "import os" not in desk.does("sdk")
     said = output(desk, sys.executable, "-c", desk.does("sdk"))
     assert said.splitlines() == ["Hello, you."] * 4
+
+
+def test_the_printed_python_ends_with_the_error_of_a_turn_that_failed(
+    desk: Desk, gateway: RunningGateway
+) -> None:
+    failing = Reply(when="^And once more.$", then=(Fail("The engine is out of memory."),))
+    gateway.engine.play([failing, Reply(then=(Say("Hello, you."),))])
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        output(desk, sys.executable, "-c", desk.does("sdk"))
+    assert "Traceback" not in ended.value.stderr
+    assert json.loads(ended.value.stderr)["type"] in ("response.failed", "error")
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")

@@ -112,6 +112,18 @@ def test_a_right_file_is_said_to_be_right_with_what_it_means(path: Path) -> None
         assert part in shown.output
 
 
+def test_a_model_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "vivace.toml"
+    engine = '[[engines]]\nname = "local"\nkind = "llamacpp"\nmodel = "m"\npath = "m.gguf"\n'
+    path.write_text(f"version = 1\n{engine}")
+    check = ["config", "check", "-c", str(path)]
+    shown = CliRunner().invoke(commands, check)
+    assert shown.exit_code == 0
+    assert f"missing     {tmp_path / 'm.gguf'}" in shown.output
+    (tmp_path / "m.gguf").touch()
+    assert "missing" not in CliRunner().invoke(commands, check).output
+
+
 def test_the_keys_are_counted_wherever_they_are_kept(path: Path) -> None:
     def keys() -> str:
         shown = CliRunner().invoke(commands, ["config", "check", "-c", str(path)])
@@ -172,7 +184,7 @@ def test_a_port_that_is_taken_is_one_line_that_says_what_to_do(path: Path, tmp_p
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         said = complaint(vivace("serve", cwd=tmp_path, VIVACE_PORT=port))
-    assert f"127.0.0.1:{port}" in said
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use. Stop" in said
     assert "VIVACE_PORT" in said
 
 

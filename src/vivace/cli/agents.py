@@ -54,7 +54,7 @@ class Room(Struct, frozen=True):
         advice = (
             f"{model.name} has a context of {model.context} tokens, and {self.agent} fills "
             f"{self.begins_with} before your first word. Give the engine more if the machine can: "
-            f"context = {self.needs}."
+            f"vivace up --context {self.needs}, or context = {self.needs} in vivace.toml."
         )
         return (advice,)
 

@@ -327,7 +327,7 @@ with client.responses.connect() as connection:
                 previous = event.response.id
                 break
             elif event.type in ("response.failed", "response.incomplete", "error"):
-                raise SystemExit(event.toas_json())
+                raise SystemExit(event.to_json())
         print()
 """
     return Recipe(snippet=snippet)

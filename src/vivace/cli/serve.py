@@ -9,7 +9,7 @@ import click
 
 from vivace.cli import options
 from vivace.cli.output import say
-from vivace.config import Config, load
+from vivace.config import Config, LlamaCppConfig, load
 from vivace.errors import ConfigError
 from vivace.gateway.keyring import Keyring, admitted
 from vivace.logs import log_to_stderr
@@ -53,6 +53,10 @@ def check_config(path: Path) -> None:
     say(f"  store       {loaded.store.path}, up to {loaded.store.max_megabytes} MB")
     for engine in loaded.engines:
         say(f"  model       {engine.model} by {engine.name}, context {engine.context}")
+        if isinstance(engine, LlamaCppConfig):
+            file = path.resolve().parent / engine.path
+            if not file.exists():  # it may be checked before the file is brought
+                say(f"  missing     {file}, which {engine.name} needs before vivace serve")
 
 
 def _keys(config: Config, path: Path) -> str:

@@ -127,9 +127,10 @@ def _check_port(port: int) -> None:
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
+        why = str(error.strerror).partition(" (while")[0]  # Python repeats the address behind it
         raise ConfigError(
-            f"127.0.0.1:{port} cannot be used: {error.strerror}. Stop the other program, or choose "
-            "another port with --port."
+            f"Cannot listen on 127.0.0.1:{port}: {why}. Stop the other program (if it is a "
+            "Vivace, vivace doctor says so), or choose another port with --port."
         ) from None
 
 

@@ -534,7 +534,8 @@ def _listen(config: Config) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=4096)
     except OSError as error:
+        why = str(error.strerror).partition(" (while")[0]  # Python repeats the address behind it
         raise ConfigError(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Stop the other program, or choose "
+            f"Cannot listen on {host}:{port}: {why}. Stop the other program, or choose "
             "another port with server.port or VIVACE_PORT."
         ) from error
