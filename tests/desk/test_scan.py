@@ -13,7 +13,6 @@ from tests.support.rules import RULES, SHELL, YAML, write
 from vivace.desk import scan as subject
 from vivace.desk.rules import Choice, RuleText, rule_set
 from vivace.desk.scan import Scanned, scan_file, scan_files, why_not_scanned
-from vivace.findings.rule_set import RuleSet
 from vivace.workspace.paths import SafePath
 
 CHOICE = Choice(named=(RuleText("rules.yml", RULES),), bundled=False)
@@ -66,18 +65,24 @@ def test_processes_that_begin_anew_know_the_rules(
     assert [codes(found["a.py"]), codes(found["b.py"])] == [["test-shell"], ["test-yaml"]]
 
 
+def deadly_work(portion: Sequence[SafePath], base: Path, choice: Choice) -> list[Scanned]:
+    """Found by its name in a process that begins anew, too, where no patch of this one reaches."""
+    if any(path.name == "deadly.py" for path in portion):
+        os._exit(11)
+    return real_work(portion, base, choice)
+
+
+real_work = subject._work
+
+
 @pytest.mark.usefixtures("tiny_portions")
+@pytest.mark.parametrize("threads", [None, 2], ids=["as it is", "begun anew"])
 def test_a_file_that_ends_its_process_costs_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int | None
 ) -> None:
-    real = subject.scan_file
-
-    def deadly(path: SafePath, base: Path, rules: RuleSet) -> Scanned:
-        if path.name == "deadly.py":
-            os._exit(11)
-        return real(path, base, rules)
-
-    monkeypatch.setattr(subject, "scan_file", deadly)
+    if threads is not None:
+        monkeypatch.setattr("threading.active_count", lambda: threads)
+    monkeypatch.setattr(subject, "_work", deadly_work)
     write(tmp_path, deadly="x = 1\n", **{f"f{number}": SHELL for number in range(6)})
     found = scanned(tmp_path, jobs=2)
     assert "died" in (found.pop("deadly.py").skipped or "")
