@@ -11,7 +11,6 @@ from vivace.client.connection import ClientError, open_connection
 __all__ = ["COPIED", "gain_of", "measure", "remember", "worth_it"]
 
 _LEAST = 1.1
-_TOKENS = 64
 _CODE = """def area(width: float, height: float) -> float:
     if width < 0 or height < 0:
         raise ValueError("a side cannot be negative")
@@ -42,17 +41,24 @@ def remember(weights: Path, gain: float) -> None:
     path.write_text(json.dumps({**_gains(), _name(weights): gain}) + "\n", "utf-8")
 
 
-async def measure(url: str, plain: float) -> float | None:
-    """The speed of copied code, in terms of ``plain`` tokens a second; None when it fails."""
+async def measure(url: str, question: str, before: float) -> float | None:
+    """The speed of copied code, in terms of that of ``question``, which was ``before`` tokens a
+    second and is measured again: one of the two may have met a busy machine. None when it fails."""
     try:
-        async with open_connection(url) as connection:
-            body = {"max_output_tokens": _TOKENS, "temperature": 0, "store": False}
-            async for _ in connection.turn(input=COPIED, **body):
-                pass
-            speed = connection.figures.tokens_per_second
+        copied = await _speed(url, COPIED, 64)
+        after = await _speed(url, question, 32)
     except ClientError:
         return None
-    return speed / plain if speed else None
+    return copied / max(before, after) if copied else None
+
+
+async def _speed(url: str, question: str, tokens: int) -> float:
+    """In tokens a second; 0 of an answer that is too short to tell."""
+    async with open_connection(url) as connection:
+        body = {"max_output_tokens": tokens, "temperature": 0, "store": False}
+        async for _ in connection.turn(input=question, **body):
+            pass
+        return connection.figures.tokens_per_second or 0.0
 
 
 def _path() -> Path:

@@ -136,7 +136,7 @@ def _check_port(port: int) -> None:
 
 async def _measure_drafts(url: str, choice: Choice, plain: float) -> None:
     """Once for each model, when all else has been said."""
-    gain = await measured.measure(url, plain)
+    gain = await measured.measure(url, _PROBE, plain)
     if gain is not None:
         measured.remember(choice.path, gain)
         held = "" if measured.worth_it(gain) else "; they stay off from the next start on"
