@@ -1,0 +1,58 @@
+"""An outlet whose words wait until they are on record; engines do not wait for that."""
+
+from __future__ import annotations
+
+import asyncio
+
+from vivace.conversation.keeping import Keeping
+from vivace.gateway.meter import Outlet
+from vivace.protocol.events import Event
+
+__all__ = ["KeptOutlet"]
+
+_MOST_HELD = 4096
+"""Events: whoever waits so long for the store may as well wait for it here."""
+
+
+class KeptOutlet:
+    """Of one kept turn. What is sent may be held here, and goes out as soon as ``recorded`` says
+    that it may: who has to know that it went waits for ``drained``."""
+
+    def __init__(self, outlet: Outlet, keeping: Keeping) -> None:
+        self._outlet = outlet
+        self._keeping = keeping
+        self._sending = asyncio.Lock()
+        self._went = asyncio.Event()
+        self._count = 0
+
+    async def send(self, events: list[Event]) -> None:
+        self._keeping.say(events)
+        self._count += len(events)
+        events.clear()
+        await self._flush()
+        while self._count > _MOST_HELD:
+            await self._next()
+
+    async def recorded(self, what: str) -> None:
+        self._keeping.recorded(what)
+        await self._flush()
+
+    async def drained(self) -> None:
+        while self._keeping.holds or self._sending.locked():
+            await self._next()
+
+    async def _next(self) -> None:
+        self._went.clear()
+        await self._went.wait()
+
+    async def _flush(self) -> None:
+        async with self._sending:
+            while ready := self._keeping.ready():
+                self._count -= len(ready)
+                try:
+                    await self._outlet.send(ready)
+                except BaseException:  # what was not taken is sent by whoever sends next
+                    self._keeping.put_back(ready)
+                    self._count += len(ready)
+                    raise
+        self._went.set()
