@@ -20,6 +20,7 @@
     │   │   └── EngineOverflow   it found the conversation longer than it takes
     │   ├── EngineBusy           it has too much to do, and says when to come back
     │   └── EngineDied           the engine itself is gone, not just this request
+    ├── LogError                 what a turn has said cannot be told again: its log is damaged
     └── StoreError               a turn could not be kept or read
 
 A ``RequestError`` is the client's to fix and goes over the wire as it is. An ``EngineError`` is
@@ -44,6 +45,7 @@ __all__ = [
     "EngineRefused",
     "Forbidden",
     "InvalidRequest",
+    "LogError",
     "NotFound",
     "RequestError",
     "RuleError",
@@ -206,6 +208,10 @@ class EngineDied(EngineError):
 
     code = "engine_died"
     blame: Blame = "always"
+
+
+class LogError(VivaceError):
+    """The log of a turn, or what is kept of one, cannot be read."""
 
 
 class StoreError(VivaceError):

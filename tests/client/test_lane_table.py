@@ -19,6 +19,7 @@ from vivace.client.events import ServerEvent, decode_event
 from vivace.client.lane_table import LaneTable, Request, Unheard, Unspoken
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import Finished, TextDelta, Tokens
+from vivace.conversation.response import open_response
 from vivace.conversation.session import (
     Decision,
     Limits,
@@ -29,7 +30,7 @@ from vivace.conversation.session import (
     Stop,
     Ticket,
 )
-from vivace.conversation.turn import Turn, open_response
+from vivace.conversation.turn import Turn
 from vivace.errors import TooManyRequests
 from vivace.protocol.codec import decode_client_event, encode, error_frame
 from vivace.protocol.events import Event
@@ -312,7 +313,7 @@ class Server:
 
     def begin(self, ticket: Ticket) -> None:
         self.starting.remove(ticket)
-        turn = Turn(open_response(ticket.request, ticket.id, "m", 0), self.new_id, ticket.lane)
+        turn = Turn(open_response(ticket.request, ticket.id, "m", 0), ticket.lane)
         self.running[ticket.id] = ticket, turn
         self.said += turn.begin()
 

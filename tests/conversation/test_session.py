@@ -23,6 +23,7 @@ from vivace.conversation.deltas import (
     TextDelta,
     Tokens,
 )
+from vivace.conversation.response import open_response
 from vivace.conversation.session import (
     Decision,
     Fetch,
@@ -34,7 +35,7 @@ from vivace.conversation.session import (
     Stop,
     Ticket,
 )
-from vivace.conversation.turn import Turn, open_response
+from vivace.conversation.turn import Turn
 from vivace.errors import NotFound, Unauthorized
 from vivace.protocol.codec import error_frame
 from vivace.protocol.events import (
@@ -591,7 +592,7 @@ class Connection(RuleBasedStateMachine):
     @rule(pick=indices)
     def engine_begins(self, pick: int) -> None:
         ticket = self.ready.pop(pick % len(self.ready))
-        turn = Turn(open_response(ticket.request, ticket.id, "m", 1), self.new_id, ticket.lane)
+        turn = Turn(open_response(ticket.request, ticket.id, "m", 1), ticket.lane)
         self.turns.append((ticket, turn))
         self.tell(ticket, turn.begin())
 

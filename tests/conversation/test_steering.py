@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw
 from tests.support.examples import examples
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished, TextDelta, Tokens
+from vivace.conversation.response import open_response
 from vivace.conversation.session import (
     Decision,
     Fetch,
@@ -26,7 +27,7 @@ from vivace.conversation.session import (
     Stop,
     Ticket,
 )
-from vivace.conversation.turn import Turn, open_response
+from vivace.conversation.turn import Turn
 from vivace.errors import NotFound
 from vivace.protocol.events import (
     ErrorFrame,
@@ -619,7 +620,7 @@ class Redirecting(RuleBasedStateMachine):
             self.orders = [order for order in self.orders if order.ticket is not ticket]
             self.act(self.session.refuse(ticket, NotFound("no such model")))
             return
-        turn = Turn(open_response(ticket.request, ticket.id, "m", 1), self.new_id, ticket.lane)
+        turn = Turn(open_response(ticket.request, ticket.id, "m", 1), ticket.lane)
         self.turns.append((ticket, turn))
         self.tell(ticket, turn.begin())
 

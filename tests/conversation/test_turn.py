@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 import pytest
@@ -20,7 +19,8 @@ from vivace.conversation.deltas import (
     TextDelta,
     Tokens,
 )
-from vivace.conversation.turn import Turn, open_response, usage_of
+from vivace.conversation.response import open_response, usage_of
+from vivace.conversation.turn import Turn
 from vivace.protocol.codec import decode_create
 from vivace.protocol.events import (
     ContentPartAdded,
@@ -64,9 +64,8 @@ SOME = Tokens(input=10, output=4, cached=8, reasoning=1)
 
 
 def new_turn(lane: str | None = None, **body: Any) -> Turn:
-    numbers = count()
     response = open_response(CreateResponse(CreateBody(**body)), "resp_1", "m", 100)
-    return Turn(response, lambda prefix: f"{prefix}_{next(numbers)}", lane)
+    return Turn(response, lane)
 
 
 def names(events: list[ResponseEvent]) -> list[str]:

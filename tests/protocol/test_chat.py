@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import count
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from vivace.conversation.deltas import (
     TextDelta,
     Tokens,
 )
-from vivace.conversation.turn import Turn, open_response
+from vivace.conversation.response import open_response
+from vivace.conversation.turn import Turn
 from vivace.errors import InvalidRequest
 from vivace.protocol.chat import (
     ChatChunks,
@@ -214,9 +214,7 @@ SOME = Tokens(input=5, output=3, cached=2, reasoning=1)
 
 
 def play(*deltas: Delta) -> tuple[Response, list[ResponseEvent]]:
-    numbers = count()
-    asked = CreateResponse(CreateBody())
-    turn = Turn(open_response(asked, "resp_1", "m", 9), lambda prefix: f"{prefix}_{next(numbers)}")
+    turn = Turn(open_response(CreateResponse(CreateBody()), "resp_1", "m", 9))
     events = turn.begin()
     for delta in deltas:
         events += turn.feed(delta, 10)
@@ -303,10 +301,7 @@ def test_usage_comes_last_and_only_if_it_was_asked_for() -> None:
 
 
 def test_a_failure_is_told_in_the_stream() -> None:
-    numbers = count()
-    turn = Turn(
-        open_response(CreateResponse(CreateBody()), "resp_1", "m", 9), lambda p: f"{p}{numbers}"
-    )
+    turn = Turn(open_response(CreateResponse(CreateBody()), "resp_1", "m", 9))
     events = [*turn.begin(), *turn.fail("server_error", "gone", 10)]
     last = chunks(ChatChunks(usage=True), events)[-1]
     assert last["error"] == {"code": "server_error", "message": "gone"}

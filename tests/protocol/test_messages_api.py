@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,7 +20,8 @@ from vivace.conversation.deltas import (
     TextDelta,
     Tokens,
 )
-from vivace.conversation.turn import Turn, open_response
+from vivace.conversation.response import open_response
+from vivace.conversation.turn import Turn
 from vivace.errors import (
     Forbidden,
     InvalidRequest,
@@ -445,9 +446,7 @@ SOME = Tokens(input=5, output=3, cached=2, reasoning=1)
 
 
 def opened() -> Turn:
-    numbers = count()
-    response = open_response(CreateResponse(CreateBody()), "resp_1", "m", 9)
-    return Turn(response, lambda prefix: f"{prefix}_{next(numbers)}")
+    return Turn(open_response(CreateResponse(CreateBody()), "resp_1", "m", 9))
 
 
 def play(*deltas: Delta) -> tuple[Response, list[ResponseEvent]]:

@@ -1,4 +1,9 @@
-"""What an engine says while it answers, whatever engine it is."""
+"""What an engine says while it answers, whatever engine it is.
+
+Each has the ids of the tokens that it came from, where the engine knows them: another can go on
+from these. A turn's log holds deltas as they are here (``log.py``), so fields are only ever added,
+behind the others.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +14,33 @@ from msgspec import Struct
 __all__ = ["CallOpened", "CallText", "Delta", "Finished", "ReasoningDelta", "TextDelta", "Tokens"]
 
 
-class TextDelta(Struct, frozen=True, gc=False):
+class TextDelta(Struct, frozen=True, gc=False, array_like=True, tag=0):
     text: str
     logprobs: list[Any] = []
+    ids: tuple[int, ...] = ()
 
 
-class ReasoningDelta(Struct, frozen=True, gc=False):
+class ReasoningDelta(Struct, frozen=True, gc=False, array_like=True, tag=1):
     text: str
+    ids: tuple[int, ...] = ()
 
 
-class CallOpened(Struct, frozen=True, gc=False):
+class CallOpened(Struct, frozen=True, gc=False, array_like=True, tag=2):
     """A tool call begins; its arguments or input follow as ``CallText``."""
 
     name: str
     custom: bool = False
     namespace: str | None = None
     call_id: str | None = None
+    ids: tuple[int, ...] = ()
 
 
-class CallText(Struct, frozen=True, gc=False):
+class CallText(Struct, frozen=True, gc=False, array_like=True, tag=3):
     text: str
+    ids: tuple[int, ...] = ()
 
 
-class Tokens(Struct, frozen=True):
+class Tokens(Struct, frozen=True, array_like=True):
     """What the engine counted. ``cached`` is the part of ``input`` it did not compute again."""
 
     input: int = 0
@@ -44,7 +53,7 @@ class Tokens(Struct, frozen=True):
     """Drafted tokens that the model would not have written."""
 
 
-class Finished(Struct, frozen=True):
+class Finished(Struct, frozen=True, array_like=True, tag=4):
     """The last delta: why generation ended, and what it cost."""
 
     reason: Literal["stop", "length"]

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from hashlib import blake2b
 from typing import TypedDict
 
 from msgspec import UNSET, UnsetType
@@ -36,7 +37,6 @@ from vivace.protocol.items import (
     Item,
     ItemStatus,
     Message,
-    NewId,
     OutputText,
     Part,
     Reasoning,
@@ -63,27 +63,47 @@ class _Place(_Stamp):
     output_index: int
 
 
+_JUMP = 1_000_000
+
+
 class Numbering:
-    """Numbers the events of one response."""
+    """Numbers the events of one response, and names its items: by nothing but their order."""
 
-    __slots__ = ("next", "stream_id")
+    __slots__ = ("_named", "_response_id", "next", "stream_id")
 
-    def __init__(self, stream_id: str | UnsetType) -> None:
+    def __init__(self, response_id: str, stream_id: str | UnsetType) -> None:
         self.next = 0
         self.stream_id = stream_id
+        self._response_id = response_id
+        self._named = 0
 
     def stamp(self) -> _Stamp:
         number = self.next
         self.next = number + 1
         return {"sequence_number": number, "stream_id": self.stream_id}
 
+    def new_id(self, prefix: str) -> str:
+        named = f"{self._response_id} {self._named}".encode()
+        self._named += 1
+        return f"{prefix}_{blake2b(named, digest_size=16).hexdigest()}"
+
+    def jump(self) -> None:
+        """Beyond all numbers and names that may have been given and were lost."""
+        self.next = self._named = (self.next // _JUMP + 1) * _JUMP
+
 
 class OpenItem(ABC):
     kind: ItemKind
     prefix: str
+    delta: (
+        type[OutputTextDelta]
+        | type[ReasoningTextDelta]
+        | type[FunctionArgumentsDelta]
+        | type[CustomInputDelta]
+    )
 
-    def __init__(self, numbering: Numbering, new_id: NewId, index: int) -> None:
-        self.id = new_id(self.prefix)
+    def __init__(self, numbering: Numbering, index: int) -> None:
+        self.id = numbering.new_id(self.prefix)
         self.index = index
         self.pieces: list[str] = []
         self.numbering = numbering
@@ -102,8 +122,19 @@ class OpenItem(ABC):
     def place(self) -> _Place:
         return {**self.numbering.stamp(), "item_id": self.id, "output_index": self.index}
 
-    @abstractmethod
-    def grow(self, text: str) -> ResponseEvent: ...
+    def grow(self, text: str) -> ResponseEvent:
+        """Every token comes through here, so it is put together without a detour."""
+        self.pieces.append(text)
+        numbering = self.numbering
+        number = numbering.next
+        numbering.next = number + 1
+        return self.delta(
+            sequence_number=number,
+            stream_id=numbering.stream_id,
+            item_id=self.id,
+            output_index=self.index,
+            delta=text,
+        )
 
     @abstractmethod
     def done(self, text: str) -> list[ResponseEvent]: ...
@@ -134,10 +165,7 @@ class _OpenText(OpenItem):
 class OpenMessage(_OpenText):
     kind: ItemKind = "message"
     prefix = "msg"
-
-    def grow(self, text: str) -> ResponseEvent:
-        self.pieces.append(text)
-        return OutputTextDelta(**self.place(), delta=text)
+    delta = OutputTextDelta
 
     def part(self, text: str) -> OutputText:
         return OutputText(text)
@@ -153,10 +181,7 @@ class OpenMessage(_OpenText):
 class OpenReasoning(_OpenText):
     kind: ItemKind = "reasoning"
     prefix = "rs"
-
-    def grow(self, text: str) -> ResponseEvent:
-        self.pieces.append(text)
-        return ReasoningTextDelta(**self.place(), delta=text)
+    delta = ReasoningTextDelta
 
     def part(self, text: str) -> ReasoningText:
         return ReasoningText(text)
@@ -172,21 +197,16 @@ class OpenReasoning(_OpenText):
 class _OpenCall(OpenItem):
     kind: ItemKind = "call"
 
-    def __init__(
-        self, numbering: Numbering, new_id: NewId, index: int, opening: CallOpened
-    ) -> None:
-        super().__init__(numbering, new_id, index)
-        self.call_id = opening.call_id or new_id("call")
+    def __init__(self, numbering: Numbering, index: int, opening: CallOpened) -> None:
+        super().__init__(numbering, index)
+        self.call_id = opening.call_id or self.id.replace(self.prefix, "call", 1)
         self.name = opening.name
         self.namespace: str | UnsetType = opening.namespace or UNSET
 
 
 class OpenFunctionCall(_OpenCall):
     prefix = "fc"
-
-    def grow(self, text: str) -> ResponseEvent:
-        self.pieces.append(text)
-        return FunctionArgumentsDelta(**self.place(), delta=text)
+    delta = FunctionArgumentsDelta
 
     def done(self, text: str) -> list[ResponseEvent]:
         return [FunctionArgumentsDone(**self.place(), name=self.name, arguments=text)]
@@ -204,10 +224,7 @@ class OpenFunctionCall(_OpenCall):
 
 class OpenCustomCall(_OpenCall):
     prefix = "ctc"
-
-    def grow(self, text: str) -> ResponseEvent:
-        self.pieces.append(text)
-        return CustomInputDelta(**self.place(), delta=text)
+    delta = CustomInputDelta
 
     def done(self, text: str) -> list[ResponseEvent]:
         return [CustomInputDone(**self.place(), input=text)]

@@ -1,23 +1,23 @@
 """One response, from ``created`` to its one terminal event.
 
-A turn takes what an engine says and returns the events a client must see, in the order the wire
-has them. It never waits and never fails: what comes after the end is dropped, because an engine
-that was told to stop may still have a token in flight.
+A turn takes the entries of its log and returns the events a client must see, in the order the wire
+has them: always the same for the same log (``apply``). It never waits and never fails: what comes
+after the end is dropped, because an engine that was told to stop may still have a token in flight.
 """
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from vivace.conversation import compaction
+from vivace.conversation import compaction, log
+from vivace.conversation.cuts import Cuts, encode_cuts
 from vivace.conversation.deltas import (
     CallOpened,
     Delta,
     Finished,
     ReasoningDelta,
     TextDelta,
-    Tokens,
 )
 from vivace.conversation.open_items import (
     Numbering,
@@ -27,14 +27,13 @@ from vivace.conversation.open_items import (
     OpenMessage,
     OpenReasoning,
 )
+from vivace.conversation.response import usage_of
 from vivace.conversation.states import MOVES, OPENS, TAKES, TERMINAL_EVENT, Status
 from vivace.protocol.events import (
     IncompleteDetails,
-    InputTokensDetails,
     OutputItemAdded,
     OutputItemDone,
     OutputItemInterrupted,
-    OutputTokensDetails,
     QueuePlace,
     Response,
     ResponseCreated,
@@ -42,86 +41,23 @@ from vivace.protocol.events import (
     ResponseInProgress,
     ResponseProblem,
     ResponseQueued,
-    Routing,
     Usage,
 )
-from vivace.protocol.items import Item, ItemStatus, NewId, ToolCall
-from vivace.protocol.requests import CreateResponse, TextConfig
+from vivace.protocol.items import Item, ItemStatus, ToolCall
 
-__all__ = ["Summary", "Turn", "open_response", "stillborn", "usage_of"]
-
-
-def open_response(
-    request: CreateResponse,
-    response_id: str,
-    model: str,
-    now: int,
-    routing: Routing | UnsetType = UNSET,
-) -> Response:
-    """The response object before anything happened: what was asked, echoed with the defaults."""
-    body = request.body
-    return Response(
-        id=response_id,
-        created_at=now,
-        status="queued",
-        model=model,
-        previous_response_id=body.previous_response_id,
-        instructions=body.instructions,
-        tools=request.toolbox.echo,
-        tool_choice=request.tool_choice,
-        truncation=body.truncation or "disabled",
-        parallel_tool_calls=body.parallel_tool_calls is not False,
-        text=body.text or TextConfig(),
-        top_p=1.0 if body.top_p is None else body.top_p,
-        presence_penalty=body.presence_penalty or 0.0,
-        frequency_penalty=body.frequency_penalty or 0.0,
-        top_logprobs=body.top_logprobs or 0,
-        temperature=1.0 if body.temperature is None else body.temperature,
-        reasoning=body.reasoning,
-        max_output_tokens=body.max_output_tokens,
-        max_tool_calls=body.max_tool_calls,
-        store=request.stored,
-        background=bool(body.background),
-        metadata=body.metadata or {},
-        safety_identifier=body.safety_identifier,
-        prompt_cache_key=body.prompt_cache_key,
-        routing=routing,
-        fill=UNSET if request.fill is None else True,
-    )
-
-
-def stillborn(
-    request: CreateResponse,
-    response_id: str,
-    lane: str | None,
-    problem: ResponseProblem,
-    now: int,
-) -> list[ResponseEvent]:
-    """A response that fails as it is created: it was refused, and nothing is kept of it."""
-    response = open_response(request, response_id, request.body.model or "", now)
-    turn = Turn(replace(response, store=False), lambda prefix: prefix, lane)
-    return turn.fail(problem.code, problem.message, now)
-
-
-def usage_of(tokens: Tokens) -> Usage:
-    return Usage(
-        tokens.input,
-        tokens.output,
-        tokens.input + tokens.output,
-        InputTokensDetails(tokens.cached),
-        OutputTokensDetails(tokens.reasoning, tokens.accepted, tokens.rejected),
-    )
+__all__ = ["Turn"]
 
 
 class Turn:
-    def __init__(self, response: Response, new_id: NewId, stream_id: str | None = None) -> None:
+    def __init__(self, response: Response, stream_id: str | None = None) -> None:
         """``response`` is the object as it stands before anything happened (status queued)."""
         self.response = response
         self._status: Status = "queued"
-        self._new_id = new_id
-        self._numbering = Numbering(stream_id or UNSET)
+        self._numbering = Numbering(response.id, stream_id or UNSET)
         self._output: list[Item] = []
         self._open: OpenItem | None = None
+        self._summary: list[str] | None = None
+        self._cuts = Cuts()
         self._ends_with_item = False
         self._announced = False
 
@@ -139,21 +75,61 @@ class Turn:
     def ended(self) -> bool:
         return not MOVES[self._status]
 
+    @property
+    def in_item(self) -> bool:
+        """Whether an item is in the making."""
+        return self._open is not None
+
+    @property
+    def next_number(self) -> int:
+        return self._numbering.next
+
+    @property
+    def cuts(self) -> bytes:
+        """What its events need beside the final response (``replay.events_of``), once it ended."""
+        return encode_cuts(self._cuts)
+
     # -- what happens to it -----------------------------------------------------------------------
+
+    def apply(self, entry: log.Entry) -> list[ResponseEvent]:
+        """What a client must see of the next entry of the log."""
+        match entry:
+            case log.Said():
+                return self.feed(entry.delta, entry.at)
+            case log.Placed():
+                return self.wait(entry.position, entry.seconds)
+            case log.Begun():
+                return self.begin(summary=entry.summary)
+            case log.ThinkingEnded():
+                return self.end_thinking()
+            case log.SteerAtItemEnd():
+                self.steer_with_item()
+            case log.Jumped():
+                self.jump()
+            case log.Stopped():
+                stops = {"interrupt": self.interrupt, "steer": self.steer}
+                return stops.get(entry.how, self.cancel)(entry.at)
+            case log.Failed():
+                return self.fail(entry.code, entry.message, entry.at)
+        return []
 
     def wait(self, position: int, seconds: float) -> list[ResponseEvent]:
         """It has to wait; the client learns where it stands."""
         if self._status != "queued":
             return []
         place = QueuePlace(position, round(seconds, 1))
+        self._cuts.places.append((place.position, place.estimated_seconds))
         return [
             *self._announce(),
             ResponseQueued(**self._numbering.stamp(), response=self.response, queue=place),
         ]
 
-    def begin(self) -> list[ResponseEvent]:
+    def begin(self, *, summary: bool = False) -> list[ResponseEvent]:
+        """``summary``: its answer is the conversation in short: one item, which comes whole."""
         if not self._move("in_progress"):
             return []
+        self._cuts.begun, self._cuts.summary = True, summary
+        self._summary = [] if summary else None
         return [
             *self._announce(),
             ResponseInProgress(**self._numbering.stamp(), response=self.response),
@@ -171,6 +147,9 @@ class Turn:
             return []
         if isinstance(delta, Finished):
             return self._finish(delta, now)
+        if self._summary is not None:
+            self._summary += [delta.text] if isinstance(delta, TextDelta) else []
+            return []
         events: list[ResponseEvent] = []
         if self._open is None or TAKES[self._open.kind] is not type(delta):
             if type(delta) not in OPENS:
@@ -192,7 +171,17 @@ class Turn:
             return self._close("incomplete") + self._end(
                 "incomplete", now, usage=usage, incomplete="max_output_tokens"
             )
-        return self._close("completed") + self._end("completed", now, usage=usage)
+        whole = self._close("completed") if self._summary is None else self._sum_up(self._summary)
+        return whole + self._end("completed", now, usage=usage)
+
+    def _sum_up(self, texts: list[str]) -> list[ResponseEvent]:
+        item = compaction.pack("".join(texts), self._numbering.new_id)
+        self._output.append(item)
+        self._cuts.lengths.append([])
+        return [
+            OutputItemAdded(**self._numbering.stamp(), output_index=0, item=item),
+            OutputItemDone(**self._numbering.stamp(), output_index=0, item=item),
+        ]
 
     def interrupt(self, now: int) -> list[ResponseEvent]:
         """End it now and drop the item in the making."""
@@ -223,9 +212,16 @@ class Turn:
         """The thoughts are whole as they are; the answer follows."""
         return self._close("completed")
 
-    def _drop_open(self) -> list[ResponseEvent]:
+    def _drop(self) -> OpenItem | None:
         dropped, self._open = self._open, None
-        if self._status != "in_progress" or dropped is None:
+        if dropped is not None:
+            self._cuts.dropped = dropped.item("incomplete", "".join(dropped.pieces))
+            self._cuts.lengths.append([len(piece) for piece in dropped.pieces])
+        return dropped
+
+    def _drop_open(self) -> list[ResponseEvent]:
+        dropped = self._drop()
+        if dropped is None:
             return []
         return [
             OutputItemInterrupted(
@@ -241,8 +237,14 @@ class Turn:
         return events + self._end("cancelled", now, incomplete="cancelled")
 
     def fail(self, code: str, message: str, now: int) -> list[ResponseEvent]:
-        self._open = None
+        self._drop()
         return self._end("failed", now, error=ResponseProblem(code, message))
+
+    def jump(self) -> None:
+        """What followed was lost: no number of it may mean something else."""
+        if not self.ended:
+            self._cuts.jumps.append(self._numbering.next)
+            self._numbering.jump()
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -261,15 +263,16 @@ class Turn:
         index = len(self._output)
         if isinstance(delta, CallOpened):
             form = OpenCustomCall if delta.custom else OpenFunctionCall
-            return form(self._numbering, self._new_id, index, delta)
+            return form(self._numbering, index, delta)
         if isinstance(delta, ReasoningDelta):
-            return OpenReasoning(self._numbering, self._new_id, index)
-        return OpenMessage(self._numbering, self._new_id, index)
+            return OpenReasoning(self._numbering, index)
+        return OpenMessage(self._numbering, index)
 
     def _close(self, status: ItemStatus) -> list[ResponseEvent]:
         if self._open is None:
             return []
         item, events = self._open.closed(status)
+        self._cuts.lengths.append([len(piece) for piece in self._open.pieces])
         self._output.append(item)
         self._open = None
         return events
@@ -297,26 +300,3 @@ class Turn:
             *self._announce(),
             TERMINAL_EVENT[status](**self._numbering.stamp(), response=self.response),
         ]
-
-
-class Summary(Turn):
-    """A turn whose answer is the conversation in short: one item, which comes whole."""
-
-    def __init__(self, response: Response, new_id: NewId, stream_id: str | None = None) -> None:
-        super().__init__(response, new_id, stream_id)
-        self._text: list[str] = []
-
-    def feed(self, delta: Delta, now: int) -> list[ResponseEvent]:
-        if isinstance(delta, TextDelta):
-            self._text.append(delta.text)
-        if self._status != "in_progress" or not isinstance(delta, Finished):
-            return []
-        packed: list[ResponseEvent] = []
-        if delta.reason == "stop":
-            item = compaction.pack("".join(self._text), self._new_id)
-            self._output.append(item)
-            packed = [
-                OutputItemAdded(**self._numbering.stamp(), output_index=0, item=item),
-                OutputItemDone(**self._numbering.stamp(), output_index=0, item=item),
-            ]
-        return [*packed, *self._finish(delta, now)]

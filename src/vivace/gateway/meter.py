@@ -29,11 +29,10 @@ class Outlet(Protocol):
 
 
 class Meter:
-    __slots__ = ("first", "started", "tally", "thinking", "tokens", "unsent", "waited")
+    __slots__ = ("first", "started", "tally", "thinking", "tokens", "waited")
 
     def __init__(self) -> None:
         self.started = time.perf_counter()
-        self.unsent: list[Event] = []
         self.first: float | None = None
         self.waited: float | None = None
         """Seconds from asking the engine to its first word."""

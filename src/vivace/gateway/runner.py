@@ -22,7 +22,10 @@ from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
 from vivace.conversation.deltas import Finished, Tokens
+from vivace.conversation.log import Begun, Failed, Placed, Said, ThinkingEnded
 from vivace.conversation.prefixes import mark_of, marks
+from vivace.conversation.replay import stillborn
+from vivace.conversation.response import open_response
 from vivace.conversation.session import (
     Decision,
     Fetch,
@@ -35,7 +38,7 @@ from vivace.conversation.session import (
     Stop,
     Ticket,
 )
-from vivace.conversation.turn import Summary, Turn, open_response, stillborn
+from vivace.conversation.turn import Turn
 from vivace.engines.base import Engine, Tally, Thoughts, Work
 from vivace.errors import (
     EngineError,
@@ -399,8 +402,7 @@ class Connection:
             # Who will come back for it must find it, even if this process dies meanwhile.
             await archive.accept(response, ticket.parent, ticket.input, self.owner)
             record = await archive.events.open(ticket.id, self.owner)
-        form = Summary if ticket.request.compacts else Turn
-        turn = form(response, new_id, ticket.lane)
+        turn = Turn(response, ticket.lane)
         run = self._runs[ticket.id] = Run(turn, name, ticket, self, self._outlet, record)
         ticket.ends_thinking = plan.offer.card.ends_thinking
         try:
@@ -453,15 +455,15 @@ class Connection:
             log.warning(
                 "failed request_id=%s turn=%s %s", self._named(run), run.turn.id, error.code
             )
-            last = [*run.turn.fail(error.code, self._words(error, plan), now())]
+            last = run.enter(Failed(now(), error.code, self._words(error, plan)))
         except Exception:  # a fault of ours must end this turn, not wedge its lane
             log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
-            last = [*run.turn.fail("server_error", self._fault, now())]
+            last = run.enter(Failed(now(), "server_error", self._fault))
         except asyncio.CancelledError:
             if run.stopping is None:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
-            last = [*meter.unsent, *run.last_events()]
+            last = run.last_events()
         return last, outcome
 
     def _words(self, error: EngineError, plan: Plan) -> str:
@@ -475,8 +477,7 @@ class Connection:
         """On the engine it was given; on another one if that fails before the first word."""
 
         async def tell(waiting: Waiting) -> None:
-            meter.unsent = [*run.turn.wait(waiting.position, waiting.seconds)]
-            await run.outlet.send(meter.unsent)
+            await run.say(Placed(now(), waiting.position, waiting.seconds))
 
         while True:
             engine = await plan.place.engine(tell)
@@ -493,17 +494,14 @@ class Connection:
 
     async def _generate(self, run: Run, engine: Engine, work: Work, meter: Meter) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
-        turn, outlet = run.turn, run.outlet
-        meter.unsent = [*turn.begin()]
-        await outlet.send(meter.unsent)
+        await run.say(Begun(now(), run.ticket.request.compacts))
         while (ended := await self._read(run, engine, work, meter)) is None:
-            answering = _answering(work, turn.thoughts, meter)
+            answering = _answering(work, run.turn.thoughts, meter)
             if answering is None:
                 meter.tokens = meter.counted(Tokens())
-                return [*turn.feed(Finished("length", meter.tokens), now())]
+                return run.enter(Said(now(), Finished("length", meter.tokens)))
             work = answering
-            meter.unsent = [*turn.end_thinking()]
-            await outlet.send(meter.unsent)
+            await run.say(ThinkingEnded(now()))
         return ended
 
     async def _read(self, run: Run, engine: Engine, work: Work, meter: Meter) -> list[Event] | None:
@@ -515,14 +513,14 @@ class Connection:
             async for delta in deltas:
                 if isinstance(delta, Finished):
                     meter.tokens = meter.counted(delta.tokens)
-                    return [*turn.feed(replace(delta, tokens=meter.tokens), now())]
+                    return run.enter(Said(now(), replace(delta, tokens=meter.tokens)))
                 if meter.first is None:
                     meter.first = time.perf_counter()
                     meter.waited = meter.first - asked
-                meter.unsent = [*turn.feed(delta, 0)]
+                run.unsent = run.enter(Said(now(), delta))
                 if turn.ended:  # a steer waited for this item
-                    return meter.unsent
-                await outlet.send(meter.unsent)
+                    return run.unsent
+                await outlet.send(run.unsent)
                 if run.answers_now and work.thoughts is None and turn.thoughts:
                     return None
         problem = "The engine stopped without finishing its answer."

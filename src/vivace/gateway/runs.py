@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from vivace.conversation.log import Entry, Failed, SteerAtItemEnd, Stopped
 from vivace.conversation.session import Stop, StopHow, Ticket
 from vivace.conversation.turn import Turn
 from vivace.errors import Unavailable
@@ -50,6 +51,8 @@ class Run:
         self.model = model
         self.record = record
         self.outlet: Outlet = Recording(record, outlet) if record is not None else outlet
+        self.unsent: list[Event] = []
+        """What is being sent, as far as it was not."""
         self.over = asyncio.Event()
         self.stopping: StopHow | None = None
         self.answers_now = False
@@ -81,6 +84,14 @@ class Run:
     async def tell(self, event: Steer | Interrupt) -> Told:
         return Told(await self._asker.told(event), self.ticket.successor_id)
 
+    def enter(self, entry: Entry) -> list[Event]:
+        """Whatever happens to the turn comes through here before anyone is told of it."""
+        return [*self.turn.apply(entry)]
+
+    async def say(self, entry: Entry) -> None:
+        self.unsent = self.enter(entry)
+        await self.outlet.send(self.unsent)
+
     def begin(self) -> list[Stop]:
         """From now on it can be stopped; returns the orders that came before."""
         early, self._early = self._early or [], None
@@ -94,7 +105,10 @@ class Run:
         if order.how == "end_thinking":
             self.answers_now = True
             return False
-        if self.turn.ended or (order.at_item_end and self.turn.steer_with_item()):
+        if self.turn.ended:
+            return False
+        if order.at_item_end and self.turn.in_item:
+            self.enter(SteerAtItemEnd(now()))
             return False
         if order.receipt is not None:
             self.receipts.append(order.receipt)
@@ -109,15 +123,15 @@ class Run:
         self.stop(Stop(self.ticket, "cancel"))
 
     def last_events(self) -> list[Event]:
-        """How the turn ends, by what it was stopped for."""
+        """What was not sent, and how the turn ends, by what it was stopped for."""
         match self.stopping:
-            case "interrupt":
-                return [*self.turn.interrupt(now())]
-            case "steer":
-                return [*self.turn.steer(now())]
+            case "interrupt" | "steer" | "disconnect":
+                end: Entry = Stopped(now(), self.stopping)
             case "revoke":
-                return [*self.turn.fail("invalid_api_key", REVOKED, now())]
-        return [*self.turn.cancel(now())]
+                end = Failed(now(), "invalid_api_key", REVOKED)
+            case _:
+                end = Stopped(now(), "cancel")
+        return [*self.unsent, *self.enter(end)]
 
 
 class LocalRuns:
