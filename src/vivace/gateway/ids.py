@@ -9,6 +9,10 @@ __all__ = ["new_id", "now"]
 
 
 def new_id(prefix: str) -> str:
+    """Those of responses begin with the milliseconds since 1970, so that a store can part them by
+    time."""
+    if prefix == "resp":
+        return f"resp_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
     return f"{prefix}_{secrets.token_hex(16)}"
 
 
