@@ -8,10 +8,12 @@ import stat
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tests.support.store import in_file, turn, using
+from tests.support.store import NOW, ending, in_file, new, turn, using
 from vivace.errors import StoreError
 from vivace.store import schema
+from vivace.store.base import Accepted, UnknownParent
 from vivace.store.schema import MIGRATIONS
 from vivace.store.sqlite import SqliteStore
 
@@ -78,6 +80,37 @@ def test_a_file_of_version_1_is_brought_up_to_date_with_all_it_holds(tmp_path: P
         assert await store.load("new", "me") is not None
 
     using(in_file(tmp_path, max_bytes=3000), prune)
+
+
+def test_a_file_of_version_2_is_brought_up_to_date_with_all_it_holds(tmp_path: Path) -> None:
+    """It was written by the last Vivace that recorded turns at their end only."""
+    path = tmp_path / "vivace.db"
+    path.write_bytes((Path(__file__).parent / "recorded/version_2.sqlite").read_bytes())
+    ids = [f"resp_{n:032x}" for n in range(19)]
+    kept = [
+        turn(each, ids[n - 1] if n else None, at=1000 + n, size=50 + n)
+        for n, each in enumerate(ids)
+    ]
+
+    async def check(store: SqliteStore) -> None:
+        assert await store.chain(ids[-1], "me") == kept
+        assert await store.orphans("g1", 0) == []
+        child = new("child")
+        assert await store.accept(replace(child, previous_id=ids[-1])) == Accepted(child.id)
+        await store.end(ending("child"))
+        found = await store.find(child.id, "me")
+        assert found is not None
+        assert found.root_id == ids[-1]
+        assert len(await store.chain(child.id, "me") or ()) == 20
+        assert await store.delete(ids[0], "me")
+        assert await store.accept(replace(new("other"), previous_id=ids[-1])) == UnknownParent(
+            "broken"
+        )
+
+    using(in_file(tmp_path, max_age=10 * NOW), check)
+    assert asked(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert asked(path, "SELECT bytes FROM ledger") == asked(path, "SELECT sum(weight) FROM turns")
+    assert asked(path, "PRAGMA integrity_check") == [("ok",)]
 
 
 def test_an_update_that_fails_leaves_the_file_as_it_was(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
+import uuid
 from collections.abc import Awaitable, Callable
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from vivace.store.base import Store, StoredTurn
+from vivace.store.base import Key, NewTurn, Order, Store, StoredTurn, TurnEnd
 from vivace.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Store)
 DAY = 86_400
+NOW = int(time.time())
 
 
 class Open(Protocol):
@@ -45,9 +49,73 @@ def turn(
     )
 
 
+# -- turns of any store: their ids tell when they began -----------------------------------------
+
+
+def rid(label: str, at: float = NOW) -> str:
+    return f"resp_{round(at * 1000):012x}{blake2b(label.encode(), digest_size=10).hexdigest()}"
+
+
+def stored(
+    label: str, previous: str | None = None, *, owner: str = "me", at: int = NOW, size: int = 10
+) -> StoredTurn:
+    before = None if previous is None else rid(previous)
+    return turn(rid(label, at), before, owner=owner, at=at, size=size)
+
+
+def new(
+    label: str,
+    previous: str | None = None,
+    *,
+    owner: str = "me",
+    holder: str = "g1",
+    key: Key | None = None,
+    applied: tuple[str, ...] = (),
+    background: bool = False,
+) -> NewTurn:
+    return NewTurn(
+        id=rid(label),
+        owner=owner,
+        previous_id=None if previous is None else rid(previous),
+        holder=holder,
+        request=b"request of " + label.encode(),
+        input=b"input of " + label.encode(),
+        created_at=NOW,
+        background=background,
+        key=key,
+        applied=applied,
+    )
+
+
+def ending(
+    label: str,
+    epoch: int = 1,
+    *,
+    by: str = "",
+    successor: NewTurn | None = None,
+    pending: tuple[str, ...] = (),
+) -> TurnEnd:
+    return TurnEnd(
+        id=rid(label),
+        epoch=epoch,
+        op=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{label}/{epoch}/{by}")),
+        status="completed",
+        response=b"response of " + label.encode(),
+        cuts=b"cuts",
+        tokens=7,
+        successor=successor,
+        pending=pending,
+    )
+
+
+def steer(label: str, target: str, *, owner: str = "me") -> Order:
+    return Order(id=label, turn_id=rid(target), owner=owner, kind="steer", input=b"no, " + b"left")
+
+
 def using(store: S, check: Callable[[S], Awaitable[T]]) -> T:
     async def whole() -> T:
         try:
+            await store.open()
             return await asyncio.wait_for(check(store), 20)
         finally:
             await asyncio.wait_for(store.close(), 10)

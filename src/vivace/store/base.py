@@ -1,42 +1,127 @@
 """What a store keeps and what it promises.
 
-A turn whose ``save`` has returned survives the death of the process. Turns belong to an owner and
-do not exist for anyone else. A store may forget the oldest turns to stay within its bounds.
+What a write reported survives the death of the process. Turns belong to an owner and do not exist
+for anyone else. A store may forget the oldest turns to stay within its bounds.
+
+Any write may be repeated with the same arguments, and answers as it did: its answer may have been
+lost on the way. A write of an open turn names the epoch of whoever holds it, and one that comes
+too late is ``Fenced``. ``StoreError`` means that the store is away or out of order; if it is
+``uncertain``, what was to be written may be on record all the same.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from msgspec import Struct
+from vivace.store.values import (
+    Accepted,
+    Done,
+    Ended,
+    Fenced,
+    Key,
+    KeyReused,
+    NewTurn,
+    NotOpen,
+    Order,
+    Ordered,
+    OrderState,
+    Orphan,
+    SteersGone,
+    StoredTurn,
+    Taken,
+    TurnEnd,
+    TurnRecord,
+    UnknownParent,
+)
 
-__all__ = ["Store", "StoredTurn"]
-
-
-class StoredTurn(Struct, frozen=True, kw_only=True):
-    id: str
-    owner: str
-    previous_id: str | None
-    created_at: int
-    tokens: int
-    input: bytes
-    """The turn's own input items, as JSON."""
-    response: bytes
-    """The finished response object, as JSON."""
+__all__ = [
+    "Accepted",
+    "Done",
+    "Ended",
+    "Fenced",
+    "Key",
+    "KeyReused",
+    "NewTurn",
+    "NotOpen",
+    "Order",
+    "OrderState",
+    "Ordered",
+    "Orphan",
+    "SteersGone",
+    "Store",
+    "StoredTurn",
+    "Taken",
+    "TurnEnd",
+    "TurnRecord",
+    "UnknownParent",
+]
 
 
 class Store(Protocol):
-    async def save(self, turn: StoredTurn) -> None: ...
+    async def open(self) -> None:
+        """Once, before the first turn. Raises ``StoreError`` if it can never work as it is; a
+        store that is only away is no reason not to start."""
 
-    async def load(self, response_id: str, owner: str) -> StoredTurn | None: ...
+    # -- the life of a turn -----------------------------------------------------------------------
+
+    async def accept(self, turn: NewTurn) -> Accepted | UnknownParent | KeyReused | SteersGone:
+        """Put a turn on record before anybody hears of it."""
+
+    async def attempt(
+        self, response_id: str, epoch: int, attempt: int, engine: str, said: bytes
+    ) -> Done | Fenced:
+        """Another engine goes on from ``said``. Attempts only ever count up."""
+
+    async def park(self, response_id: str, epoch: int, seconds: float | None) -> Done | Fenced:
+        """No engine works on it until its client is back; None: one does again."""
+
+    async def end(self, end: TurnEnd) -> Ended | Fenced | SteersGone:
+        """The end, its successor and what becomes of its orders: all of them or nothing."""
+
+    async def take(self, response_id: str, epoch: int, holder: str) -> Taken | Fenced:
+        """Become the holder of a turn that was last seen at ``epoch``; one of many succeeds.
+
+        The same holder succeeds again, because its first answer may have been lost: whoever takes
+        for a gateway takes one turn once at a time.
+        """
+
+    async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
+        """Open turns of other holders that have not beaten for so many seconds."""
+
+    async def beat(self, holder: str, version: str) -> list[Order]:
+        """Say that this holder lives; returns the open orders to turns that it holds."""
+
+    # -- orders -----------------------------------------------------------------------------------
+
+    async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
+        """Put on record what somebody wants of an open turn, for its holder to find."""
+
+    async def mark(self, order_id: str, owner: str, state: OrderState) -> Order | None:
+        """Move an open order on; returns it as it is now, which may be as another left it."""
+
+    async def find_order(self, order_id: str, owner: str) -> Order | None: ...
+
+    # -- turns on record --------------------------------------------------------------------------
+
+    async def save(self, turn: StoredTurn) -> None:
+        """Put on record a turn that is not written while it is open, or put it there anew."""
+
+    async def find(self, response_id: str, owner: str) -> TurnRecord | None:
+        """All that is on record of it, open or ended."""
+
+    async def load(self, response_id: str, owner: str) -> StoredTurn | None:
+        """A turn that has ended."""
 
     async def chain(self, response_id: str, owner: str) -> list[StoredTurn] | None:
-        """The turn and all before it, oldest first; None when one of them is gone."""
+        """The turn and all before it, oldest first; None when one of them is gone or open."""
 
     async def weight(self, response_id: str, owner: str) -> int:
         """How many bytes ``chain`` would bring into memory."""
 
-    async def delete(self, response_id: str, owner: str) -> bool: ...
+    async def delete(self, response_id: str, owner: str) -> bool:
+        """Whether there was such a turn. What follows it is broken from now on."""
+
+    # -- keeping it in order ----------------------------------------------------------------------
 
     async def prune(self, now: int) -> int:
         """Forget what is too old or too much, oldest first; returns how many turns went.

@@ -2,14 +2,14 @@
 
 Each function is one step, made in the store's writing thread. ``forget`` takes the oldest turns,
 ``give_back`` the pages they leave, and neither counts or sorts all turns: an index has the oldest,
-the ledger the sum.
+the ledger the sum. Turns that are open stay, whatever their age.
 """
 
 from __future__ import annotations
 
 import sqlite3
 
-__all__ = ["believe", "forget", "give_back"]
+__all__ = ["believe", "forget", "give_back", "tidy"]
 
 _STEP_TURNS = 8
 _STEP_BYTES = 1_000_000
@@ -19,8 +19,11 @@ _STEP_PAGES = 16
 _FORGET = f"""
 DELETE FROM turns WHERE seq IN (
     SELECT seq FROM (
-        SELECT seq, created_at, sum(bytes) OVER (ORDER BY created_at, seq) - bytes AS older
-        FROM (SELECT seq, created_at, bytes FROM turns ORDER BY created_at, seq LIMIT {_STEP_TURNS})
+        SELECT seq, created_at, sum(weight) OVER (ORDER BY created_at, seq) - weight AS older
+        FROM (
+            SELECT seq, created_at, weight FROM turns WHERE status IS NOT NULL
+            ORDER BY created_at, seq LIMIT {_STEP_TURNS}
+        )
     )
     WHERE older < {_STEP_BYTES}
     AND (created_at < ? OR older < (SELECT bytes FROM ledger) - ?)
@@ -28,6 +31,8 @@ DELETE FROM turns WHERE seq IN (
 """  # noqa: S608 - numbers of this module
 
 _CATCH_UP = 24.0
+_FORGOTTEN = 86_400.0
+"""Seconds after which nobody asks whether a holder lives that holds nothing."""
 _WRITTEN = 1_767_225_600  # 2026-01-01, UTC
 
 
@@ -53,6 +58,22 @@ def believe(db: sqlite3.Connection, now: float, ran: float) -> float:
 def forget(db: sqlite3.Connection, before: float, max_bytes: int) -> int:
     """Forget a few of the oldest turns that are too old or too much; returns how many went."""
     return db.execute(_FORGET, (before, max_bytes)).rowcount
+
+
+def tidy(db: sqlite3.Connection, before: float, now: float) -> None:
+    """Forget what was said beside turns: keys, orders that came to their end, old holders."""
+    db.execute("DELETE FROM once WHERE until <= ?", (now,))
+    db.execute(
+        "DELETE FROM orders WHERE at < ? AND state NOT IN ('accepted', 'pending')", (before,)
+    )
+    db.execute(
+        "DELETE FROM orders WHERE at < ? AND turn_id NOT IN (SELECT id FROM turns)", (before,)
+    )
+    db.execute(
+        "DELETE FROM gateways WHERE seen < ? AND id NOT IN "
+        "(SELECT holder FROM turns WHERE status IS NULL AND holder IS NOT NULL)",
+        (now - _FORGOTTEN,),
+    )
 
 
 def give_back(db: sqlite3.Connection) -> int:

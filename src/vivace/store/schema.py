@@ -67,6 +67,63 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             FROM old ORDER BY created_at""",
         "DROP TABLE old",
     ),
+    # Turns are on record from their beginning on. Columns are added rather than the table made
+    # anew, so that a file of a gigabyte is not copied: turns that are there have ended, their
+    # response stays NOT NULL and is empty while a new one is open, and root_id is null in them.
+    (
+        "ALTER TABLE turns ADD COLUMN root_id TEXT",
+        "ALTER TABLE turns ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1",
+        "ALTER TABLE turns ADD COLUMN attempt INTEGER NOT NULL DEFAULT 1",
+        "ALTER TABLE turns ADD COLUMN holder TEXT",
+        "ALTER TABLE turns ADD COLUMN engine TEXT",
+        "ALTER TABLE turns ADD COLUMN status TEXT DEFAULT 'recorded'",
+        "ALTER TABLE turns ADD COLUMN end_op TEXT",
+        "ALTER TABLE turns ADD COLUMN background INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE turns ADD COLUMN parked_until REAL",
+        "ALTER TABLE turns ADD COLUMN broken INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE turns ADD COLUMN ended_at REAL",
+        "ALTER TABLE turns ADD COLUMN request BLOB",
+        "ALTER TABLE turns ADD COLUMN said BLOB",
+        "ALTER TABLE turns ADD COLUMN cuts BLOB",
+        """ALTER TABLE turns ADD COLUMN weight INTEGER AS (
+            bytes + ifnull(length(request), 0) + ifnull(length(said), 0) + ifnull(length(cuts), 0)
+        ) VIRTUAL""",
+        "DROP TRIGGER turn_came",
+        "DROP TRIGGER turn_went",
+        """CREATE TRIGGER turn_came AFTER INSERT ON turns BEGIN
+            UPDATE ledger SET bytes = bytes + new.weight;
+        END""",
+        """CREATE TRIGGER turn_changed AFTER UPDATE OF input, response, request, said, cuts ON turns
+        BEGIN
+            UPDATE ledger SET bytes = bytes + new.weight - old.weight;
+        END""",
+        """CREATE TRIGGER turn_went AFTER DELETE ON turns BEGIN
+            UPDATE ledger SET bytes = bytes - old.weight;
+        END""",
+        "CREATE INDEX turns_open ON turns (holder) WHERE status IS NULL",
+        "CREATE INDEX turns_children ON turns (previous_id) WHERE previous_id IS NOT NULL",
+        """CREATE TABLE once (
+            owner TEXT NOT NULL,
+            key TEXT NOT NULL,
+            turn_id TEXT NOT NULL,
+            request_hash BLOB NOT NULL,
+            until REAL NOT NULL,
+            PRIMARY KEY (owner, key)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE orders (
+            id TEXT PRIMARY KEY,
+            turn_id TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            input BLOB,
+            state TEXT NOT NULL,
+            applied_by TEXT,
+            at REAL NOT NULL
+        )""",
+        """CREATE INDEX orders_open ON orders (turn_id)
+            WHERE state IN ('accepted', 'pending')""",
+        "CREATE TABLE gateways (id TEXT PRIMARY KEY, seen REAL NOT NULL, version TEXT NOT NULL)",
+    ),
 )
 
 

@@ -14,47 +14,42 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from vivace.errors import StoreError
-from vivace.store.base import StoredTurn
+from vivace.store import sqlite_orders as orders
+from vivace.store import sqlite_turns as turns
+from vivace.store.base import (
+    Accepted,
+    Done,
+    Ended,
+    Fenced,
+    Key,
+    KeyReused,
+    NewTurn,
+    NotOpen,
+    Order,
+    Ordered,
+    OrderState,
+    Orphan,
+    SteersGone,
+    StoredTurn,
+    Taken,
+    TurnEnd,
+    TurnRecord,
+    UnknownParent,
+)
 from vivace.store.files import Claim, make
 from vivace.store.health import Health, Moved
-from vivace.store.pruning import believe, forget, give_back
+from vivace.store.pruning import believe, forget, give_back, tidy
 from vivace.store.schema import LONG_WAL, MEMORY, connect, prepare
-from vivace.store.worker import Worker
+from vivace.store.worker import Work, Worker
 
 __all__ = ["SqliteStore"]
 
+T = TypeVar("T")
+
 log = logging.getLogger("vivace.store")
-
-_COLUMNS = "id, owner, previous_id, created_at, tokens, input, response"
-
-_SAVE = f"INSERT OR REPLACE INTO turns ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-
-_LOAD = f"SELECT {_COLUMNS} FROM turns WHERE id = ? AND owner = ?"  # noqa: S608
-
-_CHAIN = f"""
-WITH RECURSIVE chain AS (
-    SELECT 0 AS depth, {_COLUMNS} FROM turns WHERE id = ? AND owner = ?
-    UNION ALL
-    SELECT chain.depth + 1, turns.id, turns.owner, turns.previous_id, turns.created_at,
-           turns.tokens, turns.input, turns.response
-    FROM turns JOIN chain ON turns.id = chain.previous_id AND turns.owner = chain.owner
-)
-SELECT {_COLUMNS} FROM chain ORDER BY depth DESC
-"""  # noqa: S608 - the columns are a constant of this module
-
-_WEIGHT = """
-WITH RECURSIVE chain AS (
-    SELECT owner, previous_id, length(input) + length(response) AS size
-    FROM turns WHERE id = ? AND owner = ?
-    UNION ALL
-    SELECT turns.owner, turns.previous_id, length(turns.input) + length(turns.response)
-    FROM turns JOIN chain ON turns.id = chain.previous_id AND turns.owner = chain.owner
-)
-SELECT total(size) FROM chain
-"""
 
 _PAUSE, _LONGEST_PAUSE = 50, 0.2
 """Between steps of pruning: times as long as one took, so that a busy disk gets less to do, but
@@ -78,10 +73,12 @@ class SqliteStore:
         *,
         max_age: float,
         max_bytes: int,
+        clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._max_age = max_age
         self._max_bytes = max_bytes
+        self._clock = clock
         self._monotonic = monotonic
         self._pruned = self._wiped = monotonic()
         self._told_of_leap = False
@@ -123,36 +120,69 @@ class SqliteStore:
 
     # -- turns ------------------------------------------------------------------------------------
 
-    async def save(self, turn: StoredTurn) -> None:
-        row = (
-            turn.id,
-            turn.owner,
-            turn.previous_id,
-            turn.created_at,
-            turn.tokens,
-            turn.input,
-            turn.response,
+    async def open(self) -> None:
+        """It was opened when it was made."""
+
+    async def accept(self, turn: NewTurn) -> Accepted | UnknownParent | KeyReused | SteersGone:
+        return await self._write(lambda db: turns.accept(db, turn, self._clock()))
+
+    async def attempt(
+        self, response_id: str, epoch: int, attempt: int, engine: str, said: bytes
+    ) -> Done | Fenced:
+        return await self._write(
+            lambda db: turns.attempt(db, response_id, epoch, attempt, engine, said)
         )
-        await self._writer.do(lambda db: db.execute(_SAVE, row))
-        self._health.recovered()
+
+    async def park(self, response_id: str, epoch: int, seconds: float | None) -> Done | Fenced:
+        until = None if seconds is None else self._clock() + seconds
+        return await self._write(lambda db: turns.park(db, response_id, epoch, until))
+
+    async def end(self, end: TurnEnd) -> Ended | Fenced | SteersGone:
+        return await self._write(lambda db: turns.end(db, end, self._clock()))
+
+    async def take(self, response_id: str, epoch: int, holder: str) -> Taken | Fenced:
+        return await self._write(lambda db: turns.take(db, response_id, epoch, holder))
+
+    async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
+        before = self._clock() - dead_after
+        return await self._reader.do(lambda db: turns.orphans(db, holder, before, limit))
+
+    async def beat(self, holder: str, version: str) -> list[Order]:
+        await self._write(lambda db: turns.beat(db, holder, version, self._clock()))
+        return await self._reader.do(lambda db: orders.orders_to(db, holder))
+
+    async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
+        return await self._write(lambda db: orders.order(db, order, key, self._clock()))
+
+    async def mark(self, order_id: str, owner: str, state: OrderState) -> Order | None:
+        return await self._write(lambda db: orders.mark(db, order_id, owner, state))
+
+    async def find_order(self, order_id: str, owner: str) -> Order | None:
+        return await self._reader.do(lambda db: orders.find_order(db, order_id, owner))
+
+    async def save(self, turn: StoredTurn) -> None:
+        await self._write(lambda db: turns.save(db, turn))
+
+    async def find(self, response_id: str, owner: str) -> TurnRecord | None:
+        return await self._reader.do(lambda db: turns.find(db, response_id, owner))
 
     async def load(self, response_id: str, owner: str) -> StoredTurn | None:
-        found = await self._reader.do(lambda db: db.execute(_LOAD, (response_id, owner)).fetchone())
-        return _turn(found) if found else None
+        return await self._reader.do(lambda db: turns.load(db, response_id, owner))
 
     async def chain(self, response_id: str, owner: str) -> list[StoredTurn] | None:
-        rows = await self._reader.do(lambda db: db.execute(_CHAIN, (response_id, owner)).fetchall())
-        turns = [_turn(row) for row in rows]
-        return turns if turns and turns[0].previous_id is None else None
+        return await self._reader.do(lambda db: turns.chain(db, response_id, owner))
 
     async def weight(self, response_id: str, owner: str) -> int:
-        row = await self._reader.do(lambda db: db.execute(_WEIGHT, (response_id, owner)).fetchone())
-        return int(row[0])
+        return await self._reader.do(lambda db: turns.weight(db, response_id, owner))
 
     async def delete(self, response_id: str, owner: str) -> bool:
-        sql = "DELETE FROM turns WHERE id = ? AND owner = ?"
-        count = await self._writer.do(lambda db: db.execute(sql, (response_id, owner)).rowcount)
-        return bool(count)
+        return await self._writer.do(lambda db: turns.delete(db, response_id, owner))
+
+    async def _write(self, work: Work[T]) -> T:
+        """What was written shows that the store works."""
+        done = await self._writer.do(work)
+        self._health.recovered()
+        return done
 
     # -- keeping it in order ----------------------------------------------------------------------
 
@@ -165,6 +195,7 @@ class SqliteStore:
         gone = 0
         while step := await self._step(lambda db: forget(db, before, self._max_bytes)):
             gone += step
+        await self._writer.do(lambda db: tidy(db, before, self._clock()), alone=True)
         while await self._step(give_back):
             pass
         await self._wipe()
@@ -247,15 +278,3 @@ def _empty_wal(db: sqlite3.Connection) -> None:
 
 def _fill(db: sqlite3.Connection, *, size: int) -> None:
     db.execute("UPDATE ledger SET room = zeroblob(?)", (size,))
-
-
-def _turn(row: tuple[Any, ...]) -> StoredTurn:
-    return StoredTurn(
-        id=row[0],
-        owner=row[1],
-        previous_id=row[2],
-        created_at=row[3],
-        tokens=row[4],
-        input=row[5],
-        response=row[6],
-    )

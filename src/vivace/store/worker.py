@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from vivace.errors import StoreError
 from vivace.store.health import Health, is_busy, store_error
 
-__all__ = ["PATIENCE", "Worker"]
+__all__ = ["PATIENCE", "Work", "Worker"]
 
 T = TypeVar("T")
 
