@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from vivace.conversation.keeping import END, TURN, Keeping, attempt, needs, returned, steer
-from vivace.conversation.turn import open_response
+from vivace.conversation.response import open_response
 from vivace.protocol.codec import decode_create
 from vivace.protocol.events import (
     ErrorPayload,
