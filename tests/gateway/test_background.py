@@ -151,7 +151,7 @@ def test_one_that_cannot_be_kept_is_refused_before_it_begins(
     async def full(*_: object) -> None:
         raise StoreError("The disk is full.")
 
-    monkeypatch.setattr(gateway.gateway.archive._store, "save", full)
+    monkeypatch.setattr(gateway.gateway.archive._store, "accept", full)
     answer = http.post(RESPONSES, json={"input": "x", "background": True})
     assert answer.status_code == 503
     assert "disk is full" in answer.json()["error"]["message"]
@@ -169,7 +169,7 @@ def test_one_whose_end_could_not_be_stored_is_still_answered(
     async def full(*_: object) -> None:
         raise StoreError("The disk is full.")
 
-    monkeypatch.setattr(gateway.gateway.archive._store, "save", full)
+    monkeypatch.setattr(gateway.gateway.archive._store, "end", full)
     eventually(lambda: http.get(path).json()["status"] == "completed")
     answer = http.get(path).json()
     assert said(answer) == "early late"

@@ -84,8 +84,9 @@ def cancelled(*_: Any, **__: Any) -> Any:
     [
         ("archive.link", failing),
         ("archive.link", cancelled),
-        ("archive.save", failing),
-        ("archive.save", cancelled),
+        ("keeper.store.accept", failing),
+        ("keeper.store.end", failing),
+        ("keeper.store.end", cancelled),
         ("planner.plan", failing),
         ("planner.settle", failing),
         ("planner.shown", failing),
@@ -174,7 +175,7 @@ def test_what_went_wrong_is_found_in_the_log_by_the_request_and_the_turn(
         def unable(*_: object) -> None:
             raise RuntimeError("no room")
 
-        monkeypatch.setattr(gateway.gateway.archive, "save", unable)
+        monkeypatch.setattr(gateway.gateway.keeper.store, "end", unable)
         kept = socket.turn("keep this")["response"]
         assert kept["store"] is False
         assert f"not stored request_id=trace-me turn={kept['id']}" in caplog.messages

@@ -343,7 +343,7 @@ def test_nothing_of_an_unstored_response_reaches_the_disk(tmp_path: Path) -> Non
 
 
 def _bytes_in(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.iterdir())
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 def test_responses_of_another_owner_do_not_exist() -> None:
@@ -575,10 +575,26 @@ def test_an_answer_that_cannot_be_stored_is_given_and_says_so(
     async def broken(*_: object) -> None:
         raise StoreError("The disk is full.")
 
-    monkeypatch.setattr(gateway.gateway.archive, "save", broken)
-    response = create(http, input="x")
-    assert response["status"] == "completed"
-    assert response["store"] is False
+    for write in ("accept", "end"):
+        with monkeypatch.context() as broke:
+            broke.setattr(gateway.gateway.keeper.store, write, broken)
+            broke.setattr(gateway.gateway.keeper.store, "save", broken)
+            response = create(http, input="x")
+            assert response["status"] == "completed"
+            assert response["store"] is False
+
+
+def test_an_answer_whose_beginning_could_not_be_put_on_record_is_stored_at_its_end(
+    gateway: RunningGateway, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as broke:
+        broke.setattr(gateway.gateway.keeper.store, "accept", broken)
+        response = create(http, input="x")
+    assert response["store"] is True
+    assert http.get(f"{RESPONSES}/{response['id']}").json() == response
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ class Link(Struct, frozen=True):
     """Its memory is counted by this, for as long as anything goes on from it."""
     mark: bytes = b""
     """Of all that was said up to its end, by which a client that says it again is understood."""
+    kept: bool = False
+    """Whether it is on record, so that what follows it need not say it again."""
 
 
 def past_items(link: Link | None) -> list[Item]:

@@ -65,6 +65,7 @@ class Ticket:
     __slots__ = (
         "carried",
         "ends_thinking",
+        "follower",
         "id",
         "input",
         "lane",
@@ -74,6 +75,7 @@ class Ticket:
         "request",
         "resent",
         "running",
+        "sealed",
         "steers",
         "successor_id",
         "withdrawn",
@@ -102,6 +104,10 @@ class Ticket:
         self.steers: list[Accepted] = []
         """Steers that wait for its end."""
         self.successor_id: str | None = None
+        self.sealed = False
+        """It is ending, and what follows it by itself is decided."""
+        self.follower: Ticket | None = None
+        """The turn that its steers have made."""
         self.withdrawn = False
         """Interrupted or cancelled: nothing follows it by itself."""
         self.ends_thinking: bool | None = None
@@ -248,6 +254,7 @@ class Session:
                 param="response_id",
             )
             return [Say(error_frame(error))]
+        ticket = ticket.follower or ticket
         ticket.withdrawn = True
         return [Stop(ticket, "interrupt", InterruptAccepted(response_id=ticket.id))]
 
@@ -273,6 +280,11 @@ class Session:
         if ticket.withdrawn:
             problem = "The response is being interrupted."
             return [self._hand_back(event, ticket.lane, "response_not_active", problem)]
+        if ticket.follower is not None:
+            return self._steer_turn(ticket.follower, event)
+        if ticket.sealed:
+            problem = "The response has ended; send this as the input of a new one."
+            return [self._hand_back(event, ticket.lane, "response_already_completed", problem)]
         if ticket.request.fill is not None:
             problem = "A completion of plain text cannot be steered."
             return [self._hand_back(event, ticket.lane, "steering_not_supported", problem)]
@@ -359,40 +371,60 @@ class Session:
         """The turn is being cancelled from elsewhere: its steers go back to the client."""
         ticket.withdrawn = True
 
+    def seal(self, ticket: Ticket, link: Link | None) -> Ticket | None:
+        """The turn is ending; returns the turn that its steers make, which ``settle`` will start.
+
+        Whoever puts the end on record does so between the two. Steers and interrupts
+        that come meanwhile are for what follows.
+        """
+        if ticket.sealed or not self._is_active(ticket):
+            return ticket.follower
+        ticket.sealed = True
+        if link is None or ticket.withdrawn or not ticket.steers or open_calls(link):
+            return None
+        steers, ticket.steers = ticket.steers, []
+        request = successor_of(ticket.request, link.id, steers)
+        said = tuple(_admit_all(request.items, self._new_id))
+        response_id = ticket.successor_id or self._new_id("resp")
+        line = ticket.line | {ticket.id}
+        follower = Ticket(response_id, ticket.lane, replace(request, items=said), line)
+        follower.input, follower.carried = said, steers
+        ticket.follower = follower
+        return follower
+
+    def pending_after(self, ticket: Ticket, link: Link) -> list[str]:
+        """The steers that will wait for the outputs of its calls, by their ids."""
+        if self.alone or ticket.withdrawn or not open_calls(link):
+            return []
+        return [steer.id for steer in ticket.steers]
+
     def settle(self, ticket: Ticket, link: Link | None) -> list[Decision]:
         """The turn ended. ``link`` is what the lane remembers; None when it failed."""
         if not self._is_active(ticket):
             return []
+        follower = self.seal(ticket, link)
         if link is None:
             self._forget_parent(ticket)
         elif ticket.request.fill is None:  # nothing can follow a completion
             self._lanes[ticket.lane].latest = link
+        if follower is not None:
+            self._waiting.insert(0, follower)  # it gets the slot that is just becoming free
         follow = self._follow(ticket, link) if ticket.steers else []
         return [*follow, *self._release(ticket)]
 
     def _follow(self, ticket: Ticket, link: Link | None) -> list[Decision]:
-        """What becomes of the steers that waited for this turn's end."""
+        """What becomes of steers that made no turn."""
         steers, ticket.steers = ticket.steers, []
         if link is None or ticket.withdrawn:
             code: SteerCode = "successor_creation_failed" if link is None else "response_not_active"
             problem = "The response failed." if link is None else "The response was interrupted."
             return [self._hand_back(steer, ticket.lane, code, problem) for steer in steers]
-        calls = open_calls(link)
-        if not calls:
-            successor = Ticket(
-                ticket.successor_id or self._new_id("resp"),
-                ticket.lane,
-                successor_of(ticket.request, link.id, steers),
-                ticket.line | {ticket.id},
-            )
-            successor.carried = steers
-            self._waiting.insert(0, successor)  # it gets the slot that is just becoming free
-            return []
         if self.alone:
             problem = "The response waits for the outputs of its calls; send this with them."
             code = "successor_creation_failed"
             return [self._hand_back(steer, ticket.lane, code, problem) for steer in steers]
         self._lanes[ticket.lane].pending = steers
+        calls = open_calls(link)
         return [Say(self._desk.pending(steer, ticket.lane, calls)) for steer in steers]
 
     def forget(self, response_id: str) -> None:
@@ -414,7 +446,8 @@ class Session:
         """The connection is gone: end what runs but in the background, drop what waits."""
         self._closed = True
         self._waiting.clear()
-        ending = [each for each in self._active() if each.running and not each.background]
+        active = (each.follower or each for each in self._active())
+        ending = [each for each in active if self._goes_on(each) and not each.background]
         for ticket in ending:
             ticket.withdrawn = True
         return [Stop(ticket, "disconnect") for ticket in ending]
@@ -424,13 +457,18 @@ class Session:
         decisions: list[Decision] = []
         for ticket in self._waiting:
             decisions += self._tell(ticket, error)
-        for ticket in self._active():
+        for each in self._active():
+            ticket = each.follower or each
             ticket.withdrawn = True
             stop = [Stop(ticket, "revoke")]
-            decisions += stop if ticket.running else self._turn_away(ticket, error)
+            decisions += stop if self._goes_on(ticket) else self._turn_away(ticket, error)
         self._closed = True
         self._waiting.clear()
         return decisions
+
+    def _goes_on(self, ticket: Ticket) -> bool:
+        """Whether an engine works on it, or will when the turn before it has ended."""
+        return ticket.running or not self._is_active(ticket)
 
     def _active(self) -> list[Ticket]:
         return [lane.active for lane in self._lanes.values() if lane.active is not None]

@@ -55,13 +55,15 @@ from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.front import Front
 from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
-from vivace.gateway.ids import now
+from vivace.gateway.ids import new_id, now
+from vivace.gateway.kept import Keeper
 from vivace.gateway.keyring import Keyring
 from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
 from vivace.gateway.records import LocalEventLog
+from vivace.gateway.recovery import end_what_was_open
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
 from vivace.gateway.runs import LocalRuns
@@ -73,6 +75,7 @@ from vivace.models import Model
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
+from vivace.store.journal import Journal
 from vivace.store.sqlite import SqliteStore
 from vivace.supervisor import Supervisor
 
@@ -166,6 +169,12 @@ def _card(config: EngineConfig, known: Model | None, *, ends_thinking: bool = Fa
     )
 
 
+def _beside(store: Path) -> Path:
+    """Where what turns in the making say is written, which must not be on another disk."""
+    file = store.resolve()
+    return file.with_name(f"{file.name}-said")
+
+
 def _tier(config: TierConfig) -> Tier:
     return Tier(
         name=config.name,
@@ -220,6 +229,8 @@ class Gateway:
             max_bytes=config.store.max_megabytes * _MEGABYTE,
         )
         self.archive = Archive(store, LocalEventLog(self.memory), self.memory)
+        journal = None if in_memory else Journal(_beside(base / config.store.path))
+        self.keeper = Keeper(store, journal, new_id("gateway"), must=False)
         self.metrics.show_store(lambda: store.trouble is None)
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
@@ -227,6 +238,7 @@ class Gateway:
         self.runner = Runner(
             Planner(self.catalogue, self.dispatch, self.limiter),
             self.archive,
+            self.keeper,
             LocalRuns(),
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
@@ -280,6 +292,7 @@ class Gateway:
     async def opened(self) -> AsyncIterator[None]:
         """Inside the block requests are answered, as far as engines have been started; after it all
         of them are gone."""
+        await end_what_was_open(self.keeper, now())
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
@@ -294,6 +307,7 @@ class Gateway:
             for engine in self._started:
                 await engine.stop()
             await self.archive.close()
+            self.keeper.close()
 
     async def start_engines(self) -> None:
         """One after the other; returns when all of them answer."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.conversation.chain import Link
+from vivace.conversation.chain import Link, past_items
 from vivace.conversation.session import Resent
 from vivace.errors import InvalidRequest, RequestError, ServerFault
 from vivace.gateway.ports import EventLog
@@ -107,7 +107,8 @@ class Archive:
                 raise no_parent(f"Response '{turn.id}' has failed. {_STOPPED}")
             held.resize(_size(turn.input) + _size(encode(ended.output)))
             whole = is_whole(ended)
-            link = Link(turn.id, link, tuple(said), tuple(ended.output), turn.tokens, whole, held)
+            output = tuple(ended.output)
+            link = Link(turn.id, link, tuple(said), output, turn.tokens, whole, held, kept=True)
         del rows
         return link
 
@@ -129,15 +130,19 @@ class Archive:
         """Count the memory of a turn that has ended and can be continued."""
         return self._memory.note(owner, "links", _size(encode(said)) + _size(encode(output)))
 
-    async def accept(
-        self, response: Response, parent: Link | None, said: Sequence[Item], owner: str
-    ) -> None:
-        """Keep a response that has just begun, so that it is never unknown to who waits for it."""
-        await self._store.save(_stored(response, parent, said, 0, owner))
+    async def save(self, link: Link, response: Response, owner: str) -> Link:
+        """Put a turn on record whose beginning is not."""
+        kept = link.parent is None or link.parent.kept
+        said = link.input if kept else (*past_items(link.parent), *link.input)
+        parent = link.parent if kept else None
+        await self._store.save(_stored(response, parent, said, link.tokens, owner))
+        return self.ended(link, owner)
 
-    async def save(self, link: Link, response: Response, owner: str) -> None:
-        await self._store.save(_stored(response, link.parent, link.input, link.tokens, owner))
+    def ended(self, link: Link, owner: str) -> Link:
+        """Its end is on record, and it can be continued from there."""
+        link = replace(link, kept=True)
         self._links.put(owner, link.id, link)
+        return link
 
     # -- single turns -----------------------------------------------------------------------------
 

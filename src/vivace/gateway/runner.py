@@ -51,6 +51,7 @@ from vivace.errors import (
 from vivace.gateway.archive import Archive, is_whole, no_parent
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ids import new_id, now
+from vivace.gateway.kept import Keeper, KeptTurn
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.notes import Notes
@@ -59,7 +60,7 @@ from vivace.gateway.ports import Record, RunDirectory
 from vivace.gateway.runs import REVOKED, Run, going_down
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
-from vivace.protocol.events import ErrorFrame, Event
+from vivace.protocol.events import ErrorFrame, Event, Response, SteerAccepted
 from vivace.protocol.foreign import as_sent
 from vivace.protocol.requests import (
     ClientEvent,
@@ -70,6 +71,7 @@ from vivace.protocol.requests import (
 )
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Outcome, Waiting
+from vivace.store.base import NewTurn
 
 __all__ = ["Connection", "Runner"]
 
@@ -86,6 +88,7 @@ class Runner:
         self,
         planner: Planner,
         archive: Archive,
+        keeper: Keeper,
         runs: RunDirectory,
         metrics: Metrics,
         limits: Limits,
@@ -95,6 +98,7 @@ class Runner:
         """``knows``: whether an owner that came in may still speak."""
         self.planner = planner
         self.archive = archive
+        self.keeper = keeper
         self.runs = runs
         self.metrics = metrics
         self.limits = limits
@@ -209,6 +213,8 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, Run] = {}
         self._early: dict[str, list[Stop]] = {}
+        self._on_record: set[str] = set()
+        """Turns to come that went on record with the end of those they follow."""
         self._remembering: set[str | None] = set()
         self.headers: dict[str, str] = {}
         """What is left of the client's limits, once a turn has been charged to them."""
@@ -321,8 +327,16 @@ class Connection:
         run = self._runs.get(order.ticket.id)
         if run is None:  # its task has not come to run yet
             self._early.setdefault(order.ticket.id, []).append(order)
-        elif not run.stop(order) and order.receipt is not None:
-            await self._outlet.send([order.receipt])
+        else:
+            self._record_steer(run, order)
+            if not run.stop(order) and order.receipt is not None:
+                await run.outlet.send([order.receipt])
+
+    def _record_steer(self, run: Run, order: Stop) -> None:
+        if run.kept is not None and isinstance(order.receipt, SteerAccepted):
+            for steer in run.ticket.steers:
+                if steer.id == order.receipt.steer.id:
+                    run.kept.steered(steer)
 
     def _spawn(self, work: Coroutine[Any, Any, None], ticket: Ticket | None = None) -> None:
         task = asyncio.create_task(self._guarded(work, ticket) if ticket else work)
@@ -399,39 +413,55 @@ class Connection:
         response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
         record: Record | None = None
         if ticket.background:
-            # Who will come back for it must find it, even if this process dies meanwhile.
-            await archive.accept(response, ticket.parent, ticket.input, self.owner)
             record = await archive.events.open(ticket.id, self.owner)
         turn = Turn(response, ticket.lane)
-        run = self._runs[ticket.id] = Run(turn, name, ticket, self, self._outlet, record)
+        keep = partial(self._keep, ticket, response) if ticket.request.stored else None
+        run = self._runs[ticket.id] = Run(turn, name, ticket, self, self._outlet, record, keep)
         ticket.ends_thinking = plan.offer.card.ends_thinking
         try:
+            self._put_on_record(run)
             await self._runner.began(run)
             for order in (*self._early.pop(ticket.id, ()), *run.begin()):
                 await self._stop(order)
             await self._carry(run, ticket, plan)
         finally:
             del self._runs[ticket.id]
+            if run.kept is not None:
+                run.kept.close()
             await self._runner.ended(run)
+
+    def _keep(self, ticket: Ticket, response: Response, outlet: Outlet) -> KeptTurn:
+        return self._runner.keeper.begin(ticket, response, self.owner, outlet)
+
+    def _put_on_record(self, run: Run) -> None:
+        """Beside the engine, which need not wait for it."""
+        if run.kept is None:
+            return
+        if run.id in self._on_record:
+            self._on_record.discard(run.id)
+            run.kept.is_on_record()
+        else:
+            run.kept.accept(run.refuse)
 
     async def _carry(self, run: Run, ticket: Ticket, plan: Plan) -> None:
         meter = Meter()
         last, outcome = await self._answer(run, plan, meter)
         last = [*run.receipts, *last]
-        link: Link | None = None
+        length = 0
         try:
             tokens = meter.tokens = meter.tokens or plan.taken(meter.taken)
+            length = plan.length(tokens)
             await self._runner.planner.settle(
                 plan, tokens, replace(outcome, first_token=meter.waited)
             )
-            link = self._link(ticket, run.turn, plan.length(tokens))
-            if ticket.request.stored:
-                last = await self._keep(link, run, last)
-            elif run.turn.status != "failed" and ticket.request.fill is None:
-                self._runner.archive.remember(link, self.owner)
             meter.report(self._runner.metrics, run.turn, run.model, self._named(run))
         except Exception:  # the turn has its end, whatever became of its accounts
             log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
+        link = self._link(ticket, run.turn, length)
+        if run.kept is not None:
+            last, link = await self._end_on_record(run.kept, run, link, last)
+        elif run.turn.status != "failed" and ticket.request.fill is None:
+            self._runner.archive.remember(link, self.owner)
         decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
         self._remember(ticket.lane)
         try:
@@ -460,10 +490,12 @@ class Connection:
             log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
             last = run.enter(Failed(now(), "server_error", self._fault))
         except asyncio.CancelledError:
-            if run.stopping is None:
+            if run.stopping is None and not run.refused:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
             last = run.last_events()
+        if run.kept is not None:
+            await run.kept.accepted()  # nobody has heard of a turn that may not be
         return last, outcome
 
     def _words(self, error: EngineError, plan: Plan) -> str:
@@ -526,11 +558,22 @@ class Connection:
         problem = "The engine stopped without finishing its answer."
         raise EngineError(problem, blame="always")
 
-    async def _keep(self, link: Link, run: Run, last: list[Event]) -> list[Event]:
-        turn = run.turn
+    async def _end_on_record(
+        self, kept: KeptTurn, run: Run, link: Link, last: list[Event]
+    ) -> tuple[list[Event], Link]:
+        turn, ticket = run.turn, run.ticket
+        follower = self._session.seal(ticket, None if turn.status == "failed" else link)
+        pending = self._session.pending_after(ticket, link)
         try:
             with cancels_of_others():
-                await self._runner.archive.save(link, turn.response, self.owner)
+                if kept.lost:
+                    link = await self._runner.archive.save(link, turn.response, self.owner)
+                    await kept.let_go()
+                else:
+                    await kept.end(turn, link, pending, self._follows(follower, link, turn))
+                    link = self._runner.archive.ended(link, self.owner)
+                    if follower is not None:
+                        self._on_record.add(follower.id)
         except Exception:
             # The answer is whole, so the client gets it; what it must not get is a false promise.
             log.exception("not stored request_id=%s turn=%s", self._named(run), turn.id)
@@ -538,7 +581,16 @@ class Connection:
             last[-1] = replace(last[-1], response=unstored)
             if run.record is not None:
                 await run.record.keep(unstored)
-        return last
+            await kept.let_go()
+        return last, link
+
+    def _follows(self, follower: Ticket | None, link: Link, turn: Turn) -> NewTurn | None:
+        """The turn that a steer made, as it goes on record with the end of the steered one."""
+        if follower is None:
+            return None
+        follower.parent = replace(link, kept=True)
+        response = open_response(follower.request, follower.id, turn.response.model, now())
+        return self._runner.keeper.new_turn(follower, response, self.owner)
 
     def _remember(self, lane: str | None) -> None:
         """The lane goes on from its newest turn, unless memory is short and others are newer."""

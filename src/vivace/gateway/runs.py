@@ -11,6 +11,7 @@ from vivace.conversation.session import Stop, StopHow, Ticket
 from vivace.conversation.turn import Turn
 from vivace.errors import Unavailable
 from vivace.gateway.ids import now
+from vivace.gateway.kept import KeptTurn
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Record, RunningTurn, Told
 from vivace.gateway.records import Recording
@@ -43,7 +44,9 @@ class Run:
         asker: Asker,
         outlet: Outlet,
         record: Record | None,
+        keep: Callable[[Outlet], KeptTurn] | None = None,
     ) -> None:
+        """``keep`` takes what is said of a turn that is to be on record."""
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -51,6 +54,11 @@ class Run:
         self.model = model
         self.record = record
         self.outlet: Outlet = Recording(record, outlet) if record is not None else outlet
+        self.kept = keep(self.outlet) if keep is not None else None
+        if self.kept is not None:
+            self.outlet = self.kept.outlet
+        self.refused = False
+        """Whether it is ended because it may not begin."""
         self.unsent: list[Event] = []
         """What is being sent, as far as it was not."""
         self.over = asyncio.Event()
@@ -86,6 +94,8 @@ class Run:
 
     def enter(self, entry: Entry) -> list[Event]:
         """Whatever happens to the turn comes through here before anyone is told of it."""
+        if self.kept is not None:
+            self.kept.enter(entry)
         return [*self.turn.apply(entry)]
 
     async def say(self, entry: Entry) -> None:
@@ -116,6 +126,11 @@ class Run:
             self.stopping = order.how
             self._task.cancel()
         return True
+
+    def refuse(self) -> None:
+        """Nobody has heard of it, and nobody will."""
+        self.refused = True
+        self._task.cancel()
 
     def stop_for_good(self) -> None:
         """Nothing follows it by itself; nothing is waited for."""

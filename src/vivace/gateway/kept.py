@@ -1,0 +1,234 @@
+"""A turn that is to be kept: put on record before anybody hears of it, and again as it ends.
+
+The engine begins at once, beside the first write. What may be said when is decided in
+``conversation/keeping.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from vivace.conversation.chain import Link, past_items
+from vivace.conversation.keeping import END, TURN, Keeping, returned, steer
+from vivace.conversation.log import Entry
+from vivace.conversation.log import encode as encode_entry
+from vivace.conversation.session import Ticket
+from vivace.conversation.steering import Accepted as AcceptedSteer
+from vivace.conversation.turn import Turn
+from vivace.errors import RequestError, StoreError, Unavailable
+from vivace.gateway.archive import no_parent
+from vivace.gateway.keeping import KeptOutlet
+from vivace.gateway.meter import Outlet
+from vivace.protocol.codec import encode
+from vivace.protocol.events import Response
+from vivace.store.base import (
+    Accepted,
+    Ended,
+    NewTurn,
+    Order,
+    Ordered,
+    Store,
+    TurnEnd,
+    UnknownParent,
+)
+from vivace.store.journal import Journal
+
+__all__ = ["Keeper", "KeptTurn", "Request"]
+
+log = logging.getLogger("vivace.turns")
+
+
+class Request(Struct, frozen=True):
+    """What a turn's record has of how it began: enough to tell of it, or to run it, again."""
+
+    body: Raw
+    """The body of its create request, but for the input."""
+    response: Response
+    """As it was created."""
+
+
+class Keeper:
+    """Where this process keeps its turns."""
+
+    def __init__(self, store: Store, journal: Journal | None, holder: str, *, must: bool) -> None:
+        """``holder`` is this run of this gateway. ``must``: no turn that is to be kept begins
+        without its record; where this is false, one that cannot be kept says so when it ends."""
+        self.store = store
+        self.journal = journal
+        self.holder = holder
+        self.must = must
+
+    def begin(self, ticket: Ticket, response: Response, owner: str, outlet: Outlet) -> KeptTurn:
+        return KeptTurn(self, self.new_turn(ticket, response, owner), response, outlet)
+
+    def close(self) -> None:
+        if self.journal is not None:
+            self.journal.close()
+
+    def new_turn(self, ticket: Ticket, response: Response, owner: str) -> NewTurn:
+        parent = ticket.parent
+        said: Sequence[Any] = ticket.input
+        if parent is not None and not parent.kept:
+            # Nobody else knows what came before, so the turn brings all of it.
+            said = (*past_items(parent), *ticket.input)
+        body = msgspec.structs.replace(ticket.request.body, input=None)
+        return NewTurn(
+            id=ticket.id,
+            owner=owner,
+            previous_id=parent.id if parent is not None and parent.kept else None,
+            holder=self.holder,
+            request=encode(Request(Raw(encode(body)), response)),
+            input=encode(said),
+            created_at=response.created_at,
+            background=ticket.background,
+            applied=tuple(each.id for each in ticket.carried),
+        )
+
+
+class KeptTurn:
+    """One of them, from its first write to its last."""
+
+    def __init__(
+        self, keeper: Keeper, new: NewTurn, response: Response, outlet: Outlet, *, epoch: int = 1
+    ) -> None:
+        self._keeper = keeper
+        self._new = new
+        self._epoch = epoch
+        self._keeping = Keeping()
+        self.outlet = KeptOutlet(outlet, self._keeping)
+        self._writes: set[asyncio.Task[None]] = set()
+        self._accepting: asyncio.Task[None] | None = None
+        self.lost = False
+        """It is not on record, and goes on all the same."""
+        self._journal(encode(response))
+
+    # -- its beginning ----------------------------------------------------------------------------
+
+    def accept(self, turned_away: Callable[[], None]) -> None:
+        """Begin to put it on record. ``turned_away`` is called if it may not be."""
+        self._accepting = self._write(self._accept(turned_away))
+
+    def is_on_record(self) -> None:
+        """The turn before it put it there."""
+        self._keeping.recorded(TURN)
+
+    async def accepted(self) -> None:
+        """Wait for that; raises why it was turned away."""
+        if self._accepting is not None:
+            await asyncio.shield(self._accepting)
+
+    async def _accept(self, turned_away: Callable[[], None]) -> None:
+        try:
+            outcome = await self._keeper.store.accept(self._new)
+            if not isinstance(outcome, Accepted):
+                raise _refusal(outcome, self._new)
+        except Exception as error:
+            passing = isinstance(error, StoreError) and not self._new.background
+            if not passing or self._keeper.must:
+                turned_away()
+                raise
+            log.warning("not on record turn=%s: %s", self._new.id, error)
+            self.lost = True
+        await self.outlet.recorded(TURN)
+
+    # -- what happens to it -----------------------------------------------------------------------
+
+    def enter(self, entry: Entry) -> None:
+        self._journal(encode_entry(entry))
+
+    def _journal(self, data: bytes) -> None:
+        if self._keeper.journal is not None:
+            self._keeper.journal.append(self._new.id, data)
+
+    def steered(self, order: AcceptedSteer) -> None:
+        """Begin to put a steer on record."""
+        self._write(self._order(order))
+
+    async def _order(self, given: AcceptedSteer) -> None:
+        order = Order(
+            id=given.id,
+            turn_id=self._new.id,
+            owner=self._new.owner,
+            kind="steer",
+            input=bytes(given.input),
+        )
+        try:
+            if not self.lost:
+                outcome = await self._keeper.store.order(order)
+                if not isinstance(outcome, Ordered):
+                    log.warning("a steer came too late turn=%s", self._new.id)
+        except StoreError as error:
+            log.warning("a steer is not on record turn=%s: %s", self._new.id, error)
+        await self.outlet.recorded(steer(given.id))
+
+    async def written(self) -> None:
+        """Wait until all that was begun to be written is."""
+        while self._writes:
+            await asyncio.wait(self._writes)
+
+    # -- its end ----------------------------------------------------------------------------------
+
+    async def end(
+        self, turn: Turn, link: Link, pending: Sequence[str], follows: NewTurn | None
+    ) -> None:
+        """Raises ``StoreError`` when it cannot be put on record."""
+        await self.written()
+        if self.lost:
+            raise StoreError("The turn could not be put on record when it began.")
+        end = TurnEnd(
+            id=turn.id,
+            epoch=self._epoch,
+            op=str(uuid.uuid4()),
+            status=turn.status,
+            response=encode(turn.response),
+            cuts=turn.cuts,
+            tokens=link.tokens,
+            successor=follows,
+            pending=tuple(pending),
+        )
+        outcome = await self._keeper.store.end(end)
+        if not isinstance(outcome, Ended):
+            raise StoreError("The turn is another's now, or its record is gone.")
+        for each in outcome.returned:
+            self._keeping.recorded(returned(each))
+        self.close()
+        await self.outlet.recorded(END)
+
+    def close(self) -> None:
+        """Nothing more needs to be known of how it went."""
+        if self._keeper.journal is not None:
+            self._keeper.journal.ended(self._new.id)
+
+    async def let_go(self) -> None:
+        """It ends without a record: nothing is held back any more."""
+        self.close()
+        for what in (TURN, END):
+            self._keeping.recorded(what)
+        await self.outlet.send([])
+
+    def _write(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._writes.add(task)
+        task.add_done_callback(self._written)
+        return task
+
+    def _written(self, task: asyncio.Task[None]) -> None:
+        self._writes.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits for it is told
+
+
+def _refusal(outcome: object, new: NewTurn) -> RequestError:
+    if isinstance(outcome, UnknownParent):
+        return no_parent(
+            f"Response '{new.previous_id}' cannot be continued: it is not kept any more, or one "
+            "before it was deleted. Send the conversation again."
+        )
+    return Unavailable("The turn could not be put on record; try again.", retry_after=1)
