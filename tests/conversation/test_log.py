@@ -200,6 +200,19 @@ def test_no_two_items_have_one_id(entries: list[Entry]) -> None:
     assert len(set(names)) == len(names)
 
 
+def test_neither_clock_nor_chance_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: object) -> Any:
+        raise AssertionError("a fold knows nothing but the response and the log")
+
+    for place in ("time.time", "time.time_ns", "time.monotonic", "os.urandom", "random.random"):
+        monkeypatch.setattr(place, asked)
+    monkeypatch.setattr("secrets.token_hex", asked)
+    turn, events = told(log.unpack(log.pack(CALLS)), RICH, None)
+    again = events_of(created(RICH), turn.response, turn.cuts)
+    monkeypatch.undo()
+    assert lines(again) == lines(events)
+
+
 # -- cuts -----------------------------------------------------------------------------------------
 
 

@@ -143,6 +143,9 @@ class Turn:
         return [ResponseCreated(**self._numbering.stamp(), response=self.response)]
 
     def feed(self, delta: Delta, now: int) -> list[ResponseEvent]:
+        item = self._open
+        if item is not None and TAKES[item.kind] is type(delta):
+            return [item.grow(delta.text)]  # type: ignore[union-attr]
         if self._status != "in_progress":
             return []
         if isinstance(delta, Finished):
@@ -150,20 +153,16 @@ class Turn:
         if self._summary is not None:
             self._summary += [delta.text] if isinstance(delta, TextDelta) else []
             return []
-        events: list[ResponseEvent] = []
-        if self._open is None or TAKES[self._open.kind] is not type(delta):
-            if type(delta) not in OPENS:
-                return []  # text for a call that was never opened
-            events = self._close("completed")
-            if self._ends_with_item:
-                return events + self._end("incomplete", now, incomplete="steered")
-            if isinstance(delta, CallOpened) and not self._may_call():
-                return events  # and its text, when it comes, is for no call that was opened
-            self._open = self._new_item(delta)
-            events += self._open.opened()
-        if not isinstance(delta, CallOpened):
-            events.append(self._open.grow(delta.text))
-        return events
+        if type(delta) not in OPENS:
+            return []  # text for a call that was never opened
+        events = self._close("completed")
+        if self._ends_with_item:
+            return events + self._end("incomplete", now, incomplete="steered")
+        if isinstance(delta, CallOpened) and not self._may_call():
+            return events  # and its text, when it comes, is for no call that was opened
+        self._open = item = self._new_item(delta)
+        events += item.opened()
+        return events if isinstance(delta, CallOpened) else [*events, item.grow(delta.text)]
 
     def _finish(self, finished: Finished, now: int) -> list[ResponseEvent]:
         usage = usage_of(finished.tokens)
@@ -198,9 +197,8 @@ class Turn:
 
     def steer_with_item(self) -> bool:
         """End it when the open item is done; False when none is open."""
-        if self._open is not None:
-            self._ends_with_item = True
-        return self._open is not None
+        self._ends_with_item |= self.in_item
+        return self.in_item
 
     @property
     def thoughts(self) -> str:
