@@ -216,3 +216,8 @@ class LogError(VivaceError):
 
 class StoreError(VivaceError):
     """A turn could not be kept or read."""
+
+    def __init__(self, message: str, *, uncertain: bool = False) -> None:
+        """``uncertain``: what was to be written may be on record all the same."""
+        super().__init__(message)
+        self.uncertain = uncertain

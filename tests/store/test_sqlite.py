@@ -18,7 +18,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from tests.store.model import StoreModel
 from tests.store.suite import StoreSuite
+from tests.support.examples import examples
 from tests.support.store import DAY, Open, in_file, in_memory, turn, using
 from tests.support.waiting import in_time
 from vivace.errors import StoreError
@@ -194,6 +196,15 @@ class Model(RuleBasedStateMachine):
 
 TestAnyOrder = Model.TestCase
 TestAnyOrder.settings = settings(deadline=None, max_examples=40, stateful_step_count=40)
+
+
+class SqliteModel(StoreModel):
+    async def open(self) -> Store:
+        return in_memory(Path())
+
+
+TestOpenTurns = SqliteModel.TestCase
+TestOpenTurns.settings = settings(deadline=None, max_examples=examples(100), stateful_step_count=50)
 
 
 # -- SQLite ---------------------------------------------------------------------------------------

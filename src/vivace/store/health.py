@@ -1,9 +1,10 @@
-"""What SQLite's errors mean, and whether turns can be kept just now."""
+"""Whether turns can be kept just now, and what SQLite's errors mean."""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Callable
 
 from vivace.errors import StoreError
 
@@ -39,7 +40,9 @@ class Moved(Exception):
 class Health:
     """What went wrong last. A turn that was kept cures it, unless the file itself is spoilt."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Callable[[Exception], str | None] | None = None) -> None:
+        """``words`` says what an error means; it is SQLite's unless told otherwise."""
+        self._explain = words or _words
         self._words: str | None = None
 
     @property
@@ -48,7 +51,7 @@ class Health:
 
     def failed(self, error: Exception) -> None:
         """Errors that are no fault of the store, but of what it was given, say nothing of it."""
-        words = _words(error)
+        words = self._explain(error)
         if words not in (None, self._words) and self._words not in _FOR_GOOD:
             self._words = words
             log.error("the store %s", words)

@@ -1,0 +1,207 @@
+"""What PostgreSQL is asked: each write of a turn is one statement, so none is ever half done."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ACCEPT",
+    "ATTEMPT",
+    "BEAT",
+    "CHAIN",
+    "DELETE",
+    "END",
+    "FIND",
+    "FIND_ORDER",
+    "KEY",
+    "LOAD",
+    "MARK",
+    "ORDER",
+    "ORDERS_TO",
+    "ORPHANS",
+    "PARENT",
+    "PARK",
+    "SAVE",
+    "TAKE",
+    "TIDY",
+    "WEIGHT",
+]
+
+_OPEN = "('accepted', 'pending')"
+
+_STORED = (
+    "{0}id, {0}owner, {0}previous_id, extract(epoch FROM {0}created_at)::bigint AS created_at, "
+    "{0}tokens, {0}input, {0}response"
+)
+_RECORD = (
+    "id, owner, previous_id, root_id, epoch, attempt, holder, engine, said, request, input, "
+    "status, coalesce(response, '') AS response, cuts, tokens, background, broken, "
+    "extract(epoch FROM parked_until)::float8 AS parked_until, "
+    "extract(epoch FROM created_at)::bigint AS created_at"
+)
+_ORDER = "{0}id, {0}turn_id, {0}owner, {0}kind, {0}input, {0}state, {0}applied_by"
+
+# A key that is known inserts nothing, one that has expired is replaced; either way no other
+# statement can come between the key and what is recorded under it.
+_KEPT_KEY = """
+    INSERT INTO once AS known (owner, key, turn_id, request_hash, until)
+    SELECT {owner}, {key}::text, {id}, {hash}::bytea,
+           clock_timestamp() + make_interval(secs => {seconds}::float8)
+    FROM allowed WHERE {key}::text IS NOT NULL
+    ON CONFLICT (owner, key) DO UPDATE
+    SET turn_id = excluded.turn_id, request_hash = excluded.request_hash, until = excluded.until
+    WHERE known.until <= clock_timestamp()
+    RETURNING turn_id
+"""
+
+ACCEPT = f"""
+WITH parent AS (
+    SELECT root_id FROM turns
+    WHERE id = $3 AND owner = $2 AND status IS NOT NULL AND NOT broken FOR SHARE
+), steers AS (
+    SELECT id FROM orders WHERE id = ANY ($10::text[]) AND turn_id = $3 AND state IN {_OPEN}
+    FOR UPDATE
+), allowed AS (
+    SELECT coalesce((SELECT root_id FROM parent), $1) AS root_id
+    WHERE ($3::text IS NULL OR EXISTS (SELECT FROM parent))
+    AND (SELECT count(*) FROM steers) = cardinality($10::text[])
+), kept AS (
+    {_KEPT_KEY.format(owner="$2", id="$1", key="$11", hash="$12", seconds="$13")}
+), turn AS (
+    INSERT INTO turns (id, owner, previous_id, root_id, holder, engine, request, input, created_at,
+                       background)
+    SELECT $1, $2, $3, root_id, $4, $5, $6, $7, to_timestamp($8::float8), $9
+    FROM allowed WHERE $11::text IS NULL OR EXISTS (SELECT FROM kept)
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id
+), told AS (
+    UPDATE orders SET state = 'applied', applied_by = turn.id
+    FROM turn WHERE orders.id IN (SELECT id FROM steers)
+)
+SELECT id FROM turn
+"""  # noqa: S608 - all of it stands in this module
+
+KEY = """
+SELECT turn_id, request_hash FROM once
+WHERE owner = $1 AND key = $2 AND until > clock_timestamp()
+"""
+
+PARENT = "SELECT status, broken FROM turns WHERE id = $1 AND owner = $2"
+
+ATTEMPT = """
+UPDATE turns SET attempt = $3, engine = $4, said = $5
+WHERE id = $1 AND epoch = $2 AND status IS NULL AND attempt <= $3
+RETURNING id
+"""
+
+PARK = """
+UPDATE turns SET parked_until = clock_timestamp() + make_interval(secs => $3::float8)
+WHERE id = $1 AND epoch = $2 AND status IS NULL
+RETURNING id
+"""
+
+END = """
+SELECT is_ended, returned FROM end_turn(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14::float8), $15, $16)
+"""
+
+TAKE = """
+UPDATE turns SET epoch = epoch + 1, holder = $3
+WHERE id = $1 AND epoch = $2 AND status IS NULL
+RETURNING id
+"""
+
+ORPHANS = """
+SELECT turns.id, owner, epoch, background,
+       extract(epoch FROM parked_until)::float8 AS parked_until
+FROM turns LEFT JOIN gateways ON gateways.id = turns.holder
+WHERE status IS NULL AND holder IS DISTINCT FROM $1
+AND (seen IS NULL OR seen < clock_timestamp() - make_interval(secs => $2::float8))
+LIMIT $3
+"""
+
+# The only write whose loss costs nothing but time: nobody waits for the disk.
+BEAT = """
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+INSERT INTO gateways (id, seen, version) SELECT $1, clock_timestamp(), $2 FROM quick
+ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, version = excluded.version
+"""
+
+ORDERS_TO = f"""
+SELECT {_ORDER.format("orders.")}
+FROM turns JOIN orders ON orders.turn_id = turns.id
+WHERE turns.holder = $1 AND turns.status IS NULL AND orders.state IN {_OPEN}
+ORDER BY orders.at
+"""  # noqa: S608
+
+ORDER = f"""
+WITH allowed AS (
+    SELECT id FROM turns WHERE id = $2 AND owner = $3 AND status IS NULL FOR SHARE
+), kept AS (
+    {_KEPT_KEY.format(owner="$3", id="$1", key="$7", hash="$8", seconds="$9")}
+)
+INSERT INTO orders (id, turn_id, owner, kind, input, state)
+SELECT $1, $2, $3, $4, $5, $6
+FROM allowed WHERE $7::text IS NULL OR EXISTS (SELECT FROM kept)
+ON CONFLICT (id) DO NOTHING
+RETURNING id
+"""  # noqa: S608
+
+MARK = f"""
+UPDATE orders SET state = $3 WHERE id = $1 AND owner = $2 AND state IN {_OPEN}
+"""  # noqa: S608
+
+FIND_ORDER = f"SELECT {_ORDER.format('')} FROM orders WHERE id = $1 AND owner = $2"  # noqa: S608
+
+SAVE = """
+INSERT INTO turns (id, owner, previous_id, root_id, created_at, tokens, input, response, status,
+                   ended_at)
+SELECT $1, $2, $3, coalesce((SELECT root_id FROM turns WHERE id = $3 AND owner = $2), $1),
+       to_timestamp($4::float8), $5, $6, $7, $8, clock_timestamp()
+ON CONFLICT (id) DO UPDATE
+SET previous_id = excluded.previous_id, root_id = excluded.root_id, tokens = excluded.tokens,
+    created_at = excluded.created_at, input = excluded.input, response = excluded.response,
+    status = excluded.status, ended_at = excluded.ended_at, holder = NULL, said = NULL
+WHERE turns.owner = excluded.owner
+"""
+
+FIND = f"SELECT {_RECORD} FROM turns WHERE id = $1 AND ($2::text IS NULL OR owner = $2)"  # noqa: S608
+
+LOAD = f"""
+SELECT {_STORED.format("")} FROM turns WHERE id = $1 AND owner = $2 AND status IS NOT NULL
+"""  # noqa: S608
+
+CHAIN = f"""
+WITH RECURSIVE chain AS (
+    SELECT 0 AS depth, {_STORED.format("")}
+    FROM turns WHERE id = $1 AND owner = $2 AND status IS NOT NULL
+    UNION ALL
+    SELECT chain.depth + 1, {_STORED.format("turns.")}
+    FROM chain JOIN turns ON turns.id = chain.previous_id AND turns.owner = chain.owner
+    WHERE turns.status IS NOT NULL
+)
+SELECT id, owner, previous_id, created_at, tokens, input, response FROM chain ORDER BY depth DESC
+"""  # noqa: S608
+
+WEIGHT = """
+WITH RECURSIVE chain AS (
+    SELECT owner, previous_id, length(input) + coalesce(length(response), 0) AS size
+    FROM turns WHERE id = $1 AND owner = $2
+    UNION ALL
+    SELECT turns.owner, turns.previous_id, length(turns.input) + coalesce(length(turns.response), 0)
+    FROM chain JOIN turns ON turns.id = chain.previous_id AND turns.owner = chain.owner
+)
+SELECT coalesce(sum(size), 0)::bigint FROM chain
+"""
+
+DELETE = "SELECT delete_turn($1, $2)"
+
+TIDY = (
+    "DELETE FROM once WHERE until <= clock_timestamp()",
+    f"""
+    DELETE FROM orders WHERE at < clock_timestamp() - make_interval(secs => $1::float8)
+    AND (state NOT IN {_OPEN} OR NOT EXISTS (SELECT FROM turns WHERE turns.id = orders.turn_id))
+    """,  # noqa: S608
+    """
+    DELETE FROM gateways WHERE seen < clock_timestamp() - interval '1 day'
+    AND NOT EXISTS (SELECT FROM turns WHERE holder = gateways.id AND status IS NULL)
+    """,
+)

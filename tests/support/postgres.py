@@ -1,0 +1,162 @@
+"""A real PostgreSQL with a folder of its own, to be used, killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+
+from vivace.store.migrating import migrate
+
+_BIN = Path("/usr/lib/postgresql")
+_FIRST = "vivace"
+"""The user and the database of this name are made with the server."""
+_TEMPLATE = "template_vivace"
+
+
+def programs() -> Path:
+    """Where the newest server's programs are. In CI one that is missing is a failure."""
+    found = sorted(_BIN.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    if os.environ.get("CI"):
+        pytest.fail("PostgreSQL's server is not installed: apt-get install postgresql")
+    pytest.skip("PostgreSQL's server is not installed")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Postgres:
+    """The server refuses to be run by root, so root runs it as its own user."""
+
+    def __init__(self) -> None:
+        self._programs = programs()
+        # Not in pytest's own folder, which every pytest closes to other users when it begins.
+        self._folder = folder = Path(tempfile.mkdtemp(prefix="vivace-postgres-"))
+        self._as_user: list[str] = []
+        if os.getuid() == 0:
+            self._as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
+            shutil.chown(folder, "postgres")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._databases = 0
+        self._again: str | None = None
+        self.port = _free_port()
+        options = ("-A", "trust", "-U", _FIRST, "--locale=C.UTF-8", "--no-sync")
+        self._run(self._programs / "initdb", "-D", folder / "data", *options)
+        self.start()
+        asyncio.run(self._make_template())
+
+    def _run(self, *command: str | Path) -> None:
+        subprocess.run([*self._as_user, *command], check=True, stdout=subprocess.DEVNULL)
+
+    def url(self, database: str, port: int | None = None) -> str:
+        return f"postgresql://{_FIRST}@127.0.0.1:{port or self.port}/{database}"
+
+    # -- the process ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """After a kill it says for a moment that another one runs: its children do."""
+        deadline = time.monotonic() + 30
+        while not self._is_ready():
+            assert time.monotonic() < deadline, (self._folder / "log").read_text()[-2000:]
+            if self._process is None or self._process.poll() is not None:
+                self._process = self._begin()
+            time.sleep(0.05)
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        settings = (
+            "listen_addresses=127.0.0.1",
+            f"port={self.port}",
+            f"unix_socket_directories={self._folder}",
+            "fsync=on",
+            "max_connections=200",
+        )
+        options = [word for each in settings for word in ("-c", each)]
+        server: list[str | Path] = [self._programs / "postgres", "-D", self._folder / "data"]
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen([*self._as_user, *server, *options], stdout=log, stderr=log)
+
+    def _is_ready(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            return False
+
+        async def ask() -> None:
+            connection = await asyncpg.connect(self.url("postgres"), timeout=2)
+            await connection.close()
+
+        try:
+            asyncio.run(ask())
+        except (OSError, asyncpg.PostgresError, TimeoutError):
+            return False
+        return True
+
+    def kill(self) -> None:
+        """As if its machine had lost its power, but for what the disk still writes."""
+        assert self._process is not None
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.send_signal(signal.SIGKILL)
+        for child in children:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """For good."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(30)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # -- databases --------------------------------------------------------------------------------
+
+    async def _make_template(self) -> None:
+        await self._execute(f"CREATE DATABASE {_TEMPLATE}")
+        await migrate(self.url(_TEMPLATE))
+
+    async def _execute(self, sql: str) -> None:
+        connection = await asyncpg.connect(self.url("postgres"))
+        try:
+            await connection.execute(sql)
+        finally:
+            await connection.close()
+
+    def emptied(self) -> str:
+        """The url of one that is used again and again; to make a new one takes a second."""
+        if self._again is None:
+            self._again = self.database()
+        asyncio.run(self._empty(self._again))
+        return self._again
+
+    async def _empty(self, url: str) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            for table in ("turns", "orders", "once", "gateways"):
+                await connection.execute(f"DELETE FROM {table}")
+        finally:
+            await connection.close()
+
+    def database(self, *, migrated: bool = True) -> str:
+        """The url of a new one."""
+        self._databases += 1
+        name = f"store_{self._databases}"
+        template = _TEMPLATE if migrated else "template0"
+        asyncio.run(self._execute(f"CREATE DATABASE {name} TEMPLATE {template}"))
+        return self.url(name)
