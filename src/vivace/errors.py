@@ -19,7 +19,11 @@
     │   ├── EngineRefused        it will not do what was asked, and no other would
     │   │   └── EngineOverflow   it found the conversation longer than it takes
     │   ├── EngineBusy           it has too much to do, and says when to come back
-    │   └── EngineDied           the engine itself is gone, not just this request
+    │   ├── EngineDied           the engine itself is gone, not just this request
+    │   │   ├── EngineAbsent     it was not there when it was asked
+    │   │   ├── EngineSilent     it has work, and finishes none of it
+    │   │   └── CannotContinue   it cannot go on from what another has said, which is no fault
+    │   └── GaveUp               too many engines died under one turn
     ├── LogError                 what a turn has said cannot be told again: its log is damaged
     └── StoreError               a turn could not be kept or read
 
@@ -34,16 +38,20 @@ from typing import Literal
 
 __all__ = [
     "Blame",
+    "CannotContinue",
     "ConfigError",
     "ContextOverflow",
     "DownloadError",
     "EditError",
+    "EngineAbsent",
     "EngineBusy",
     "EngineDied",
     "EngineError",
     "EngineOverflow",
     "EngineRefused",
+    "EngineSilent",
     "Forbidden",
+    "GaveUp",
     "InvalidRequest",
     "LogError",
     "NotFound",
@@ -208,6 +216,28 @@ class EngineDied(EngineError):
 
     code = "engine_died"
     blame: Blame = "always"
+
+
+class EngineAbsent(EngineDied):
+    """The engine was not there when it was asked, so it did not die of what it was asked."""
+
+
+class EngineSilent(EngineDied):
+    """The engine has work and finishes none of it, for anyone."""
+
+
+class CannotContinue(EngineDied):
+    """The engine cannot go on from what another one has said before it died."""
+
+    blame: Blame = "never"
+
+
+class GaveUp(EngineError):
+    """So many engines died under one turn that it may be the turn they die of."""
+
+    code = "gave_up"
+    elsewhere = False
+    blame: Blame = "never"
 
 
 class LogError(VivaceError):

@@ -49,8 +49,8 @@ from vivace.engines.scripted import (
     ScriptedEngine,
     Stall,
     Think,
-    _tokens,
 )
+from vivace.engines.scripted_prompts import tokens as cut
 from vivace.errors import ConfigError, EngineDied, EngineError
 from vivace.protocol.items import FunctionCallOutput, Item, Message
 
@@ -125,7 +125,8 @@ STOP = Sampling(stop=("END",))
 def test_what_looked_like_a_stop_string_is_told_when_it_is_none() -> None:
     deltas = play(Say("The EN"), Call("f", "END"), Say("E"), sampling=STOP)
     assert text_in(deltas) == "The ENE"
-    assert deltas[-3:-1] == [CallText("END"), TextDelta("E")]  # a call's text is not looked at
+    # A call's text is not looked at.
+    assert deltas[-3:-1] == [CallText("END", (3,)), TextDelta("E", ids=(4,))]
 
 
 def test_what_led_to_a_stop_string_counts_as_said_and_what_follows_is_not_played() -> None:
@@ -140,7 +141,7 @@ def test_what_led_to_a_stop_string_counts_as_said_and_what_follows_is_not_played
 @settings(deadline=None, max_examples=300)
 @given(st.text())
 def test_nothing_is_lost_when_text_is_cut(text: str) -> None:
-    pieces = list(_tokens(text))
+    pieces = list(cut(text))
     assert "".join(pieces) == text
     assert all(pieces)
 
@@ -149,7 +150,7 @@ def test_nothing_is_lost_when_text_is_cut(text: str) -> None:
 def test_long_white_space_and_long_words_are_cut_in_no_time() -> None:
     for text in (" " * 200_000, "x" * 200_000, " \n" * 100_000 + "."):
         started = time.perf_counter()
-        assert sum(len(piece) for piece in _tokens(text)) == len(text)
+        assert sum(len(piece) for piece in cut(text)) == len(text)
         assert time.perf_counter() - started < 2
 
 
@@ -245,13 +246,13 @@ def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_acts_are_played_in_order() -> None:
     deltas = play(Think("hm"), Say("so"), Call("f", "{}"), Call("p", "x", custom=True))
     assert deltas[:-1] == [
-        ReasoningDelta("hm"),
-        TextDelta("so"),
-        CallOpened("f"),
-        CallText("{"),
-        CallText("}"),
-        CallOpened("p", custom=True),
-        CallText("x"),
+        ReasoningDelta("hm", ids=(0,)),
+        TextDelta("so", ids=(1,)),
+        CallOpened("f", ids=(2,)),
+        CallText("{", ids=(3,)),
+        CallText("}", ids=(4,)),
+        CallOpened("p", custom=True, ids=(5,)),
+        CallText("x", ids=(6,)),
     ]
     tokens = tokens_in(deltas)
     assert (tokens.output, tokens.reasoning) == (7, 1)
@@ -276,7 +277,7 @@ def test_a_text_may_be_said_many_times() -> None:
 @given(st.text(max_size=60), st.integers(1, 20))
 def test_a_limit_keeps_the_beginning(text: str, limit: int) -> None:
     deltas = play(Say(text), sampling=Sampling(max_tokens=limit))
-    assert text_in(deltas) == "".join(list(_tokens(text))[:limit])
+    assert text_in(deltas) == "".join(list(cut(text))[:limit])
 
 
 def test_a_failure_carries_the_scripts_words() -> None:

@@ -4,7 +4,7 @@
 
     said                                on record before
     created, and all that follows       the turn
-    a steer's accepted and pending      the steer
+    a steer's accepted and pending      the steer, unless it only ends the thinking
     a word of the second engine         that attempt, with all that the first has said
     the terminal event                  the end, with the successor that a steer made
     interrupt accepted                  the end
@@ -57,7 +57,7 @@ def needs(event: Event) -> str | None:
     if isinstance(event, _AFTER_END):
         return END
     if isinstance(event, SteerAccepted | SteerPending):
-        return steer(event.steer.id)
+        return None if event.steer.when == "end_thinking" else steer(event.steer.id)
     if isinstance(event, SteerFailed):
         return returned(event.steer.id) if event.steer.id else None  # else it was never accepted
     return None

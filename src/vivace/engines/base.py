@@ -7,16 +7,21 @@ when the reader is slow the engine must not queue without bound, it joins deltas
 A delta may be many tokens, and tokens may be held back until they mean something, so deltas say
 nothing of what an answer that is aborted has cost. The engine notes that in the work's ``tally``,
 at the latest when the iterator is closed.
+
+A turn whose engine died goes on at another, which is given what was said (``Work.said``). It says
+what follows, and never a character twice. As input it may count what was said, as output only what
+it adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
 from vivace.conversation.deltas import Delta
+from vivace.conversation.so_far import SoFar
 from vivace.protocol.items import Item
 from vivace.protocol.requests import (
     Fill,
@@ -27,7 +32,20 @@ from vivace.protocol.requests import (
     ToolChoice,
 )
 
-__all__ = ["Card", "Chat", "Engine", "Fill", "Sampling", "Tally", "Thoughts", "Work"]
+__all__ = [
+    "Card",
+    "Chat",
+    "Continues",
+    "Engine",
+    "Fill",
+    "Sampling",
+    "Tally",
+    "Thoughts",
+    "Work",
+]
+
+Continues = Literal["ids", "text", "no"]
+"""How an engine goes on from what another said: from its tokens, from its text, or not at all."""
 
 
 class Card(Struct, frozen=True):
@@ -79,6 +97,8 @@ class Tally(Struct):
     output: int = 0
     trace: object = None
     """The engine's own note of what it wrote, for itself when it is asked to go on from there."""
+    steps: int = 0
+    """How often the engine has shown that it works on it; what stays the same is silence."""
 
 
 class Thoughts(Struct, frozen=True):
@@ -103,6 +123,9 @@ class Work(Struct, frozen=True, kw_only=True):
     thoughts: Thoughts | None = None
     """What the model has thought of this prompt. The engine closes the thoughts as its template
     does, and the model goes on from there; only for cards that say ``ends_thinking``."""
+    said: SoFar | None = None
+    """What another engine has said of this very turn before it died; ``sampling.max_tokens`` is
+    what is left. Only for engines that can go on from it (``continuing.py``)."""
     owner: str = ""
     """Whose work it is. An engine that runs in our process tree shares no cache between owners;
     an HTTP endpoint has no way to be told."""
@@ -114,6 +137,7 @@ class Work(Struct, frozen=True, kw_only=True):
 class Engine(Protocol):
     name: str
     cards: Sequence[Card]
+    continues: Continues
 
     async def start(self) -> None:
         """Make it ready to answer; returns when it is."""

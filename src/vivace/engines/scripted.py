@@ -9,6 +9,9 @@ The cost of a step, in seconds::
     (1 + growth * (batch - 1)) / rate  +  prompt tokens read in this step / prefill_rate
 
 A step that only reads costs no less than one that writes for a single request.
+
+The tokens of an answer are numbered as the script has them, so that another engine with the same
+script can go on from any of them.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ import asyncio
 import itertools
 import re
 import zlib
-from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -34,17 +37,15 @@ from vivace.conversation.deltas import (
     TextDelta,
     Tokens,
 )
-from vivace.engines.base import Card, Chat, Work
+from vivace.conversation.so_far import SoFar
+from vivace.engines.base import Card, Chat, Continues, Work
 from vivace.engines.failures import failure
+from vivace.engines.scripted_prompts import PrefixCache, Prompt, length_of, text_of_item, tokens
 from vivace.engines.stop_strings import StopStrings
-from vivace.errors import ConfigError, EngineDied, EngineError
+from vivace.errors import ConfigError, EngineAbsent, EngineDied, EngineError
 from vivace.protocol.items import (
-    AdditionalTools,
-    CustomToolCall,
-    FunctionCall,
     Item,
     Message,
-    Reasoning,
     ToolOutput,
     text_of,
 )
@@ -173,45 +174,12 @@ def _shown(work: Work) -> Iterator[tuple[str, str]]:
     if isinstance(work.prompt, Chat):
         for item in work.prompt.items:
             kind = item.role if isinstance(item, Message) else str(item.__struct_config__.tag)
-            yield kind, _text_of_item(item)
+            yield kind, text_of_item(item)
         return
     for file in work.prompt.files:
         yield "file", file.text
     for name in ("prefix", "suffix", "typed", "starts_with"):
         yield name, getattr(work.prompt, name) or ""
-
-
-# -- tokens ---------------------------------------------------------------------------------------
-
-_TOKEN = re.compile(r"\s*\w{1,8}|\s*[^\w\s]|\s+")
-_CHARACTERS_PER_TOKEN = 4
-
-
-def _tokens(text: str) -> Iterator[str]:
-    """Cut as a tokenizer would, roughly; nothing is lost or added."""
-    return (found[0] for found in _TOKEN.finditer(text))
-
-
-def _length(text: str) -> int:
-    """Counting must not cost what cutting does: conversations are long and counted every turn."""
-    return len(text) // _CHARACTERS_PER_TOKEN + 1
-
-
-def _text_of_item(item: Item) -> str:
-    match item:
-        case Message():
-            return text_of(item.content)
-        case FunctionCall():
-            return item.arguments
-        case CustomToolCall():
-            return item.input
-        case Reasoning():
-            return text_of(item.content or ())
-        case _ if isinstance(item, ToolOutput):
-            return text_of(item.output)
-        case AdditionalTools():
-            return msgspec.json.encode(item.tools).decode()
-    return ""
 
 
 # -- the engine -----------------------------------------------------------------------------------
@@ -235,11 +203,14 @@ class Capacity(Struct, frozen=True, kw_only=True):
 
 
 _Growing = TextDelta | ReasoningDelta | CallText
+_Step = _Growing | CallOpened
 _BEHIND = 64
 """A reader that is this many deltas behind gets them joined rather than queued."""
 
 
 class ScriptedEngine:
+    continues: Continues = "ids"
+
     def __init__(
         self,
         name: str,
@@ -251,10 +222,12 @@ class ScriptedEngine:
         self.cards: Sequence[Card] = tuple(cards)
         self._script = script or Script()
         self._capacity = capacity or Capacity()
-        self._cache = _PrefixCache(self._capacity.cache_tokens)
+        self._cache = PrefixCache(self._capacity.cache_tokens)
         self._requests: list[_Request] = []
         self._stepping: asyncio.Task[None] | None = None
         self._dead: str | None = None
+        self._thawed = asyncio.Event()
+        self._thawed.set()
 
     def play(self, replies: Iterable[Reply]) -> None:
         """Prefer these replies from now on."""
@@ -266,9 +239,17 @@ class ScriptedEngine:
     async def stop(self) -> None:
         self.die("The engine was stopped.")
 
+    def freeze(self) -> None:
+        """As a process does that is stopped: it takes requests and finishes no step."""
+        self._thawed.clear()
+
+    def thaw(self) -> None:
+        self._thawed.set()
+
     def die(self, message: str) -> None:
         """As a crash would: every request ends, and nothing runs until ``start``."""
         self._dead = message
+        self.thaw()
         for request in self._requests:
             request.end(EngineDied(message))
         self._requests.clear()
@@ -280,14 +261,14 @@ class ScriptedEngine:
         return len(self._requests)
 
     def count(self, items: Sequence[Item], model: str) -> int:
-        return sum(_length(_text_of_item(item)) for item in items)
+        return sum(length_of(text_of_item(item)) for item in items)
 
     def metrics(self) -> bytes:
         return b""
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if self._dead is not None:
-            raise EngineDied(self._dead)
+            raise EngineAbsent(self._dead)
         request = _Request(work, self._script.reply_to(work), self._cache.read(work))
         if not self._capacity.prefill_rate:
             request.unread = 0
@@ -315,6 +296,7 @@ class ScriptedEngine:
             batch = list(self._requests)
             due = max(due + self._cost_of(batch), loop.time() - 0.05)
             await asyncio.sleep(max(0.0, due - loop.time()))
+            await self._thawed.wait()
             self._step(batch, loop.time())
 
     def _cost_of(self, requests: Sequence[_Request]) -> float:
@@ -345,6 +327,7 @@ class ScriptedEngine:
                 continue  # aborted, or the engine died in this step
             request.unread -= portions.get(request, 0)
             if not request.unread:
+                request.tally.steps += 1
                 for number in range(self._capacity.burst):
                     if not request.ended:
                         self._advance(request, now, joins=number > 0)
@@ -366,20 +349,25 @@ class ScriptedEngine:
 
 
 class _Request:
-    def __init__(self, work: Work, acts: Iterable[Act], prompt: _Prompt) -> None:
+    def __init__(self, work: Work, acts: Iterable[Act], prompt: Prompt) -> None:
+        said = work.said
         self.prompt = prompt
         self.priority = work.priority
-        self.unread = prompt.length - prompt.cached
+        self.unread = prompt.length - prompt.cached + (said.tokens if said is not None else 0)
         self.stalled_until = 0.0
         self.ended = False
         self.texts: list[str] = []
-        self._tally = work.tally
-        self._tally.input, self._tally.cached = prompt.length, prompt.cached
+        self.tally = work.tally
+        self.tally.input, self.tally.cached = prompt.length, prompt.cached
         self._said = 0
         self._thought = 0
         self._limit = work.sampling.max_tokens
         self._stops = StopStrings(work.sampling.stop) if work.sampling.stop else None
         self._plan = self._play(acts, work) if work.generate else iter(())
+        self._untold: list[int] = []
+        """Tokens that have said nothing yet."""
+        if said is not None:
+            self._go_on_after(said)
         self._ready: deque[Delta] = deque()
         self._late: list[Delta] = []
         self._error: EngineError | None = None
@@ -406,23 +394,41 @@ class _Request:
         if isinstance(step, Stall | Fail | Die):
             return step
         self._said += 1
-        self._tally.output = self._said
+        self.tally.output = self._said
         self._thought += isinstance(step, ReasoningDelta)
         if self._stops is not None:
             return self._advance_to_a_stop(step, self._stops, joins=joins)
         self._put(step, joins=joins)
         return step
 
-    def _advance_to_a_stop(self, step: Delta, stops: StopStrings, *, joins: bool) -> Delta:
+    def _advance_to_a_stop(self, step: _Step, stops: StopStrings, *, joins: bool) -> Delta:
         # Beside anything else, text that was held begins no stop string any more.
         text = stops.feed(step.text) if isinstance(step, TextDelta) else stops.rest()
+        if isinstance(step, TextDelta):
+            self._untold += step.ids
         if text:
-            self._put(TextDelta(text), joins=joins)
+            self._put(TextDelta(text, ids=self._numbers()), joins=joins)
         if stops.reached:
             return self._finish("stop")
         if not isinstance(step, TextDelta):
             self._put(step, joins=joins)
         return step
+
+    def _numbers(self) -> tuple[int, ...]:
+        numbers = tuple(self._untold)
+        self._untold.clear()
+        return numbers
+
+    def _go_on_after(self, said: SoFar) -> None:
+        """What was said, and what came with it, is over."""
+        stops = self._stops or StopStrings(())
+        count, told = len(said.ids or ()), 0
+        while count and (step := next(self._plan, None)) is not None:
+            if isinstance(step, _Step):
+                count -= 1
+                told += len(stops.feed(step.text) if isinstance(step, TextDelta) else stops.rest())
+        if told < len(said.text):  # what it holds was told since nothing more could come of it
+            stops.rest()
 
     def end(self, error: EngineError) -> None:
         self.ended = True
@@ -432,7 +438,7 @@ class _Request:
     def _finish(self, reason: Literal["stop", "length"]) -> Finished:
         self.ended = True
         if self._stops is not None and (held := self._stops.rest()):
-            self._put(TextDelta(held), joins=False)
+            self._put(TextDelta(held, ids=self._numbers()), joins=False)
         finished = Finished(
             reason, Tokens(self.prompt.length, self._said, self.prompt.cached, self._thought)
         )
@@ -442,7 +448,7 @@ class _Request:
     def _put(self, delta: Delta, *, joins: bool) -> None:
         last = self._ready[-1] if joins and self._ready else None
         if isinstance(delta, _Growing) and isinstance(last, _Growing) and type(last) is type(delta):
-            self._ready[-1] = type(delta)(last.text + delta.text)
+            self._ready[-1] = type(delta)(last.text + delta.text, ids=last.ids + delta.ids)
             return
         if self._late or len(self._ready) >= _BEHIND:
             self._late.append(delta)
@@ -454,8 +460,9 @@ class _Request:
         """Join what the reader missed: neighbours of one kind become one delta."""
         for kind, group in itertools.groupby(self._late, type):
             if issubclass(kind, _Growing):
-                texts = (each.text for each in group if isinstance(each, _Growing))
-                self._ready.append(kind("".join(texts)))
+                late = [each for each in group if isinstance(each, _Growing)]
+                numbers = itertools.chain.from_iterable(each.ids for each in late)
+                self._ready.append(kind("".join(each.text for each in late), ids=tuple(numbers)))
             else:
                 self._ready.extend(group)
         self._late.clear()
@@ -464,85 +471,22 @@ class _Request:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _play(self, acts: Iterable[Act], work: Work) -> Iterator[Delta | Stall | Fail | Die]:
+    def _play(self, acts: Iterable[Act], work: Work) -> Iterator[_Step | Stall | Fail | Die]:
         if work.thoughts is not None:  # it has thought already
             acts = itertools.dropwhile(lambda act: isinstance(act, Think | Stall), acts)
+        number = itertools.count()
         for act in acts:
-            if isinstance(act, Recite):
-                act = Say(Recite.text(_shown(work)))
-            match act:
-                case Say():
-                    for _ in range(act.times):
-                        yield from (TextDelta(token) for token in _tokens(act.text))
-                    self.texts.append(act.text * act.times)
-                case Think():
-                    yield from (ReasoningDelta(token) for token in _tokens(act.text))
-                    self.texts.append(act.text)
-                case Call():
-                    yield CallOpened(act.name, act.custom, act.namespace)
-                    yield from (CallText(token) for token in _tokens(act.text))
-                    self.texts.append(act.text)
-                case _:
-                    yield act
+            if isinstance(act, Stall | Fail | Die):
+                yield act
+                continue
+            if isinstance(act, Call):
+                yield CallOpened(act.name, act.custom, act.namespace, ids=(next(number),))
+            said = Say(Recite.text(_shown(work))) if isinstance(act, Recite) else act
+            kind, times = _KINDS[type(said)], said.times if isinstance(said, Say) else 1
+            for _ in range(times):
+                for token in tokens(said.text):
+                    yield kind(token, ids=(next(number),))
+            self.texts.append(said.text * times)
 
 
-class _Prompt(Struct, frozen=True):
-    length: int
-    cached: int
-    key: int
-    """Names the whole prompt in the cache, so that what is said next can be added to it."""
-
-
-class _PrefixCache:
-    """Remembers beginnings of prompts, item by item, and forgets the least recently used."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._used = 0
-        self._prefixes: OrderedDict[int, int] = OrderedDict()
-
-    def read(self, work: Work) -> _Prompt:
-        """How long the prompt is, and how much of it is known; from now on all of it is."""
-        total = cached = key = 0
-        hit = True
-        for key, length in self._walk(work):
-            total += length
-            if hit and key in self._prefixes:
-                cached = total
-                self._prefixes.move_to_end(key)
-            else:
-                hit = False
-                self._remember(key, length)
-        return _Prompt(total, cached, key)
-
-    def keep(self, prompt: _Prompt, said: Iterable[str]) -> None:
-        """What was generated is in the cache too, behind the prompt it answered."""
-        key = prompt.key
-        for text in said:
-            key = hash((key, text))
-            self._remember(key, _length(text))
-
-    def _walk(self, work: Work) -> Iterator[tuple[int, int]]:
-        key = hash((work.owner, work.model))
-        if not isinstance(work.prompt, Chat):
-            fill = work.prompt
-            texts = [*(file.text for file in fill.files), fill.prefix, fill.suffix or ""]
-            for text in (*texts, *_tokens(fill.typed)):
-                key = hash((key, text))
-                yield key, _length(text)
-            return
-        tools = bytes(work.prompt.toolbox.echo).decode() if work.prompt.toolbox.tools else ""
-        fixed = (work.prompt.instructions or "") + tools
-        texts = [fixed] if fixed else []
-        for text in (*texts, *(_text_of_item(item) for item in work.prompt.items)):
-            key = hash((key, text))
-            yield key, _length(text)
-
-    def _remember(self, key: int, length: int) -> None:
-        if key in self._prefixes:
-            return
-        self._prefixes[key] = length
-        self._used += length
-        while self._used > self._capacity:
-            _, freed = self._prefixes.popitem(last=False)
-            self._used -= freed
+_KINDS: Mapping[type[Act], type[_Growing]] = {Say: TextDelta, Think: ReasoningDelta, Call: CallText}
