@@ -196,6 +196,9 @@ class ScriptedConfig(_Engine, frozen=True, kw_only=True, tag="scripted"):
     """How many answers at once; more wait."""
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
+    silence_seconds: Seconds = 5
+    """How long it may have work and finish no step of it, for anyone, before its turns go on at
+    another engine of their tier. While a prompt is read it may take longer."""
 
 
 class OpenAIConfig(_Engine, frozen=True, kw_only=True, tag="openai"):
@@ -230,6 +233,9 @@ class LlamaCppConfig(_Engine, frozen=True, kw_only=True, tag="llamacpp"):
     """How many answers at once; each has the whole context."""
     reserved: Count = 0
     """How many of them are kept free for interactive work."""
+    silence_seconds: Seconds = 5
+    """How long it may have work and finish no step of it, for anyone, before its turns go on at
+    another engine of their tier. While a prompt is read it may take longer."""
     gpu_layers: Count = 999
     """How many of the model's layers go to the GPU, as far as there is one; 0 uses none."""
     batch_size: Tokens = 512
@@ -259,6 +265,9 @@ class VllmConfig(_Engine, frozen=True, kw_only=True, tag="vllm"):
     """How many answers at once; more wait here, in their order."""
     reserved: Count = 16
     """How many of them are kept free for interactive work."""
+    silence_seconds: Seconds = 5
+    """How long it may have work and finish no step of it, for anyone, before its turns go on at
+    another engine of their tier. While a prompt is read it may take longer."""
     speculation: Literal["edits", "exact"] | None = None
     """Draft answers from the text they rewrite: much faster edits, on an engine for them. With
     ``exact`` every step is equally wide, so that drafts cannot change how the engine rounds."""

@@ -237,7 +237,7 @@ class GaveUp(EngineError):
 
     code = "gave_up"
     elsewhere = False
-    blame: Blame = "never"
+    blame: Blame = "always"
 
 
 class LogError(VivaceError):

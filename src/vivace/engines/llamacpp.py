@@ -29,9 +29,9 @@ import httpx2
 
 from vivace.conversation.deltas import Delta
 from vivace.cpus import usable_cpus
-from vivace.engines.base import Card, Work
+from vivace.engines.base import Card, Continues, Work
 from vivace.engines.openai import OpenAIEngine
-from vivace.errors import ConfigError, EngineDied
+from vivace.errors import ConfigError, EngineAbsent, EngineDied
 from vivace.extras import how_to_install
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item
@@ -96,6 +96,8 @@ def accelerators() -> list[str]:
 
 
 class LlamaCppEngine:
+    continues: Continues = "no"
+
     def __init__(
         self,
         name: str,
@@ -185,7 +187,7 @@ class LlamaCppEngine:
 
     def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if not self._ready:
-            raise EngineDied(f"{self.name} is not running.")
+            raise EngineAbsent(f"{self.name} is not running.")
         return self._api.generate(work)
 
     # -- the process ------------------------------------------------------------------------------

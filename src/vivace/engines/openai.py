@@ -18,13 +18,13 @@ import msgspec
 from vivace.addresses import is_loopback
 from vivace.completion import beginnings, fim
 from vivace.conversation.deltas import Delta
-from vivace.engines.base import Card, Chat, Work
+from vivace.engines.base import Card, Chat, Continues, Work
 from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure
 from vivace.engines.messages import chat_messages, estimate_tokens, with_user
 from vivace.engines.thinking import template_arguments
 from vivace.engines.tool_forms import ToolForms
-from vivace.errors import EngineDied, EngineRefused
+from vivace.errors import EngineAbsent, EngineDied, EngineRefused
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
@@ -38,6 +38,8 @@ _LONGEST_REFUSAL = 65_536
 
 
 class OpenAIEngine:
+    continues: Continues = "no"
+
     def __init__(
         self,
         name: str,
@@ -99,30 +101,25 @@ class OpenAIEngine:
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if self._http.is_closed:
-            raise EngineDied(f"{self.name} was stopped.")
-        if isinstance(work.prompt, Chat):
-            forms = ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
-            path, body = "/chat/completions", self._chat(work.prompt, forms)
-            body["messages"] = self._messages(work, body["messages"])
-            if work.thoughts is not None:
-                body |= {"continue_final_message": "content", "add_generation_prompt": False}
-        else:
-            forms = ToolForms(Toolbox())
-            path, body = "/completions", self._completion(work.prompt)
-            if self._llamacpp and work.generate and work.prompt.starts_with:
-                body["grammar"] = beginnings.grammar(work.prompt.starts_with)
-        body |= self._settings(work, stop=body.get("stop", []))
+            raise EngineAbsent(f"{self.name} was stopped.")
+        forms = _forms(work)
+        path, body = self._asked(work, forms)
         reader = ChunkReader(forms, generate=work.generate, forced=self._by_schema(forms))
         self._running += 1
         try:
             async with self._streaming(path, body, work.traceparent) as response:
                 async for line in _events(response):
-                    for delta in reader.feed(line):
+                    deltas = [*reader.feed(line)]
+                    work.tally.steps += 1
+                    work.tally.output = reader.written
+                    for delta in deltas:
                         yield delta
             if not reader.complete:
                 raise EngineDied(f"{self.name} broke off in the middle of its answer.")
             for delta in reader.finish():
                 yield delta
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise EngineAbsent(f"{self.name} cannot be reached: {type(error).__name__}.") from error
         except (httpx2.RequestError, EndlessLine) as error:
             raise EngineDied(
                 f"{self.name} cannot be reached or broke off: {type(error).__name__}."
@@ -131,6 +128,19 @@ class OpenAIEngine:
             self._running -= 1
             work.tally.input, work.tally.cached = reader.read_so_far, reader.cached
             work.tally.output = reader.written
+
+    def _asked(self, work: Work, forms: ToolForms) -> tuple[str, dict[str, Any]]:
+        """Where it is asked for, and how."""
+        if isinstance(work.prompt, Chat):
+            path, body = "/chat/completions", self._chat(work.prompt, forms)
+            body["messages"] = self._messages(work, body["messages"])
+            if work.thoughts is not None:
+                body |= {"continue_final_message": "content", "add_generation_prompt": False}
+        else:
+            path, body = "/completions", self._completion(work.prompt)
+            if self._llamacpp and work.generate and work.prompt.starts_with:
+                body["grammar"] = beginnings.grammar(work.prompt.starts_with)
+        return path, body | self._settings(work, stop=body.get("stop", []))
 
     @contextlib.asynccontextmanager
     async def _streaming(
@@ -225,6 +235,12 @@ class OpenAIEngine:
             "return_progress": self._llamacpp or None,
         }
         return {name: value for name, value in settings.items() if value is not None}
+
+
+def _forms(work: Work) -> ToolForms:
+    if not isinstance(work.prompt, Chat):
+        return ToolForms(Toolbox())
+    return ToolForms(work.prompt.toolbox, work.prompt.tool_choice)
 
 
 def _client(url: str, headers: dict[str, str], socket: Path | None) -> httpx2.AsyncClient:

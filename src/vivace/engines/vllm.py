@@ -26,7 +26,7 @@ from prometheus_client import REGISTRY, generate_latest
 from vivace.completion import fim
 from vivace.conversation.deltas import Delta, Finished, ReasoningDelta, Tokens
 from vivace.conversation.states import OPENS
-from vivace.engines.base import Card, Chat, Sampling, Work
+from vivace.engines.base import Card, Chat, Continues, Sampling, Work
 from vivace.engines.hub_template import HubTemplate
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.old_code import carried
@@ -36,7 +36,7 @@ from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, weights_in
 from vivace.engines.vllm_precision import better_in_float32, processor_flags
 from vivace.engines.vllm_reading import ParsedReading, PlainReading, Reading
-from vivace.errors import ConfigError, EngineDied, EngineError, EngineRefused
+from vivace.errors import ConfigError, EngineAbsent, EngineDied, EngineError, EngineRefused
 from vivace.extras import how_to_install
 from vivace.memory import free_memory
 from vivace.models import Fim, Thinking
@@ -59,6 +59,8 @@ _END_OF_PROMPT = 16
 
 
 class VllmEngine:
+    continues: Continues = "no"
+
     def __init__(
         self,
         name: str,
@@ -309,7 +311,7 @@ class VllmEngine:
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if not self.healthy():
-            raise EngineDied(f"{self.name} is not running.")
+            raise EngineAbsent(f"{self.name} is not running.")
         book = self._book
         assert book is not None
         chat = work.prompt if isinstance(work.prompt, Chat) else Chat(items=())
@@ -332,6 +334,7 @@ class VllmEngine:
                 async for output in outputs:
                     piece = output.outputs[0]
                     generated += piece.token_ids
+                    work.tally.steps += 1
                     work.tally.output = len(generated) if work.generate else 0
                     work.tally.cached = output.num_cached_tokens or 0
                     deltas = [*reading.read(output)] if work.generate else []

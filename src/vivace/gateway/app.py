@@ -59,6 +59,7 @@ from vivace.gateway.ids import new_id, now
 from vivace.gateway.kept import Keeper
 from vivace.gateway.keyring import Keyring
 from vivace.gateway.limiter import LocalLimiter
+from vivace.gateway.listening import Listening
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Planner
@@ -217,7 +218,17 @@ class Gateway:
         )
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
         scheduler = Scheduler(self.catalogue.tiers, rooms)
-        self.dispatch = Dispatch(scheduler, self.catalogue.by_name, self.metrics)
+        self.listening = Listening(
+            self.catalogue.by_name,
+            {
+                each.name: each.silence_seconds
+                for each in config.engines
+                if not isinstance(each, OpenAIConfig)  # its time limits are its endpoint's
+            },
+        )
+        self.dispatch = Dispatch(
+            scheduler, self.catalogue.by_name, self.metrics, self.listening.silent
+        )
         self.memory = Memory(
             limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
@@ -244,6 +255,7 @@ class Gateway:
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
             self.memory,
             self.keys.knows,
+            self.listening,
         )
         self.connections = Connections(limits, config.server.trusted_proxies, self.metrics)
         self.door = WebSocketDoor(self.runner, max_seconds=limits.connection_minutes * 60)
@@ -296,6 +308,7 @@ class Gateway:
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
+        self.supervisor.watch("listening", self.listening.watch)
         # What exists now lives as long as the process; a collector that never looks at it again
         # has less to do in the middle of somebody's answer.
         gc.collect()
@@ -401,6 +414,8 @@ class Gateway:
                 yield f"{engine.name} is loading its model"
             elif not engine.healthy():
                 yield f"{engine.name} has died"
+            elif self.listening.silent(engine.name):
+                yield f"{engine.name} has work and does none of it"
         if trouble := self.archive.trouble:
             yield trouble
         if down := self.supervisor.down():

@@ -49,8 +49,14 @@ class Place:
 
 class Dispatch:
     def __init__(
-        self, scheduler: Scheduler, engines: Mapping[str, Engine], metrics: Metrics
+        self,
+        scheduler: Scheduler,
+        engines: Mapping[str, Engine],
+        metrics: Metrics,
+        silent: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """``silent``: whether an engine of this name does nothing of what it has to."""
+        self._silent = silent
         self._scheduler = scheduler
         self._engines = engines
         self._metrics = metrics
@@ -103,7 +109,7 @@ class Dispatch:
 
     def _check_health(self) -> None:
         for name, engine in self._engines.items():
-            self._scheduler.mark(name, up=engine.healthy())
+            self._scheduler.mark(name, up=engine.healthy() and not self._silent(name))
 
     def _start(self, started: Sequence[Started]) -> None:
         for each in started:

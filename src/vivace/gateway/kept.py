@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from vivace.conversation.chain import Link, past_items
-from vivace.conversation.keeping import END, TURN, Keeping, returned, steer
+from vivace.conversation.keeping import END, TURN, Keeping, attempt, returned, steer
 from vivace.conversation.log import Entry
 from vivace.conversation.log import encode as encode_entry
 from vivace.conversation.session import Ticket
@@ -101,6 +101,7 @@ class KeptTurn:
         self._keeper = keeper
         self._new = new
         self._epoch = epoch
+        self._attempt = 1
         self._keeping = Keeping()
         self.outlet = KeptOutlet(outlet, self._keeping)
         self._writes: set[asyncio.Task[None]] = set()
@@ -146,6 +147,20 @@ class KeptTurn:
     def _journal(self, data: bytes) -> None:
         if self._keeper.journal is not None:
             self._keeper.journal.append(self._new.id, data)
+
+    def attempt(self) -> None:
+        """Another engine goes on; begin to put that on record. What was said is in the journal."""
+        self._attempt += 1
+        self._keeping.begin_attempt(self._attempt)
+        self._write(self._go_on(self._attempt))
+
+    async def _go_on(self, number: int) -> None:
+        try:
+            if not self.lost:
+                await self._keeper.store.attempt(self._new.id, self._epoch, number, "", b"")
+        except StoreError as error:
+            log.warning("an attempt is not on record turn=%s: %s", self._new.id, error)
+        await self.outlet.recorded(attempt(number))
 
     def steered(self, order: AcceptedSteer) -> None:
         """Begin to put a steer on record."""
@@ -209,7 +224,7 @@ class KeptTurn:
     async def let_go(self) -> None:
         """It ends without a record: nothing is held back any more."""
         self.close()
-        for what in (TURN, END):
+        for what in (TURN, END, attempt(self._attempt)):
             self._keeping.recorded(what)
         await self.outlet.send([])
 

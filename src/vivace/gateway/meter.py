@@ -29,7 +29,7 @@ class Outlet(Protocol):
 
 
 class Meter:
-    __slots__ = ("first", "started", "tally", "thinking", "tokens", "waited")
+    __slots__ = ("before", "first", "started", "tally", "tokens", "waited")
 
     def __init__(self) -> None:
         self.started = time.perf_counter()
@@ -38,33 +38,46 @@ class Meter:
         """Seconds from asking the engine to its first word."""
         self.tally: Tally | None = None
         """What an engine that works on it has noted."""
-        self.thinking: Tally | None = None
-        """What thinking had taken when it was ended, so that the answer was asked for anew."""
+        self.before = Tokens()
+        """What was taken before the engine was asked that works on it now: thoughts that were
+        ended, and what engines said that died."""
         self.tokens: Tokens | None = None
         """As the engine counted; None when it did not come to that."""
 
     @property
     def taken(self) -> Tally | None:
-        """What was noted, of thoughts and answer together."""
-        tally, thinking = self.tally, self.thinking
-        if tally is None or thinking is None:
+        """What was noted, by all that worked on it."""
+        tally, before = self.tally, self.before
+        if before == Tokens():
             return tally
-        read = thinking.input or tally.input
-        return Tally(read, thinking.cached, thinking.output + tally.output)
+        tally = tally or Tally()
+        read = before.input or tally.input
+        return Tally(read, before.cached, before.output + tally.output)
 
     def counted(self, tokens: Tokens) -> Tokens:
-        """The same as an engine counted the answer: thoughts were read again for it, but are output
-        and no input to whoever asked."""
-        thinking = self.thinking
-        if thinking is None:
+        """The same as an engine counted the last part: what came before was read again for it, but
+        is output and no input to whoever asked."""
+        before = self.before
+        if before == Tokens():
             return tokens
         return replace(
             tokens,
-            input=thinking.input or tokens.input,
-            cached=thinking.cached,
-            output=thinking.output + tokens.output,
-            reasoning=thinking.output + tokens.reasoning,
+            input=before.input or tokens.input,
+            cached=before.cached,
+            output=before.output + tokens.output,
+            reasoning=before.reasoning + tokens.reasoning,
         )
+
+    def goes_on(self, output: int, reasoning: int) -> None:
+        """An engine is asked anew, for what follows so many tokens of the one before."""
+        tally, before = self.tally or Tally(), self.before
+        self.before = Tokens(
+            before.input or tally.input,
+            before.output + output,
+            before.cached if before.input else tally.cached,
+            before.reasoning + reasoning,
+        )
+        self.tally = Tally()  # whoever stops it before that begins counts nothing twice
 
     def report(self, metrics: Metrics, turn: Turn, model: str, request_id: str) -> None:
         """The turn has ended: to the metrics and the log."""

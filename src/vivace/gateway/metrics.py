@@ -68,6 +68,12 @@ class Metrics:
             ["type"],
             registry=self.registry,
         )
+        self.failovers = Counter(
+            "vivace_failovers",
+            "Turns that went on at another engine, by what became of theirs.",
+            ["reason"],
+            registry=self.registry,
+        )
         self.tokens = Counter(
             "vivace_tokens", "Tokens read and written.", ["model", "kind"], registry=self.registry
         )

@@ -16,6 +16,7 @@ from vivace.conversation.context import fit, refuse_images
 from vivace.conversation.deltas import Tokens
 from vivace.conversation.session import Ticket
 from vivace.engines.base import Chat, Fill, Sampling, Tally, Work
+from vivace.engines.continuing import can_continue
 from vivace.engines.messages import estimate_tokens
 from vivace.errors import EngineError, RequestError
 from vivace.gateway.catalogue import Catalogue, Offer
@@ -65,6 +66,11 @@ class Plan:
         """Where it failed, perhaps by its own fault: if another engine can do it, by theirs."""
         self._ask = ask
         self._unread = unread
+
+    @property
+    def estimate(self) -> int:
+        """Of the tokens that an engine has to read."""
+        return self._ask.input_tokens
 
     def note(self, error: EngineError) -> None:
         waits = [wait for wait in (self.wait, error.retry_after) if wait is not None]
@@ -119,19 +125,31 @@ class Planner:
             raise
         return Plan(offer, work, place, grant, routing, ask, read.unread)
 
-    def again(self, plan: Plan, error: EngineError) -> bool:
-        """Another place for a turn that its engine failed; False when there is no other."""
+    def others(self, plan: Plan, avoid: frozenset[str], work: Work) -> set[str]:
+        """The engines that could do what is left of a turn."""
+        engines = self._catalogue.by_name
+        return {
+            name
+            for name in plan.offer.tier.engines
+            if name not in avoid and can_continue(engines[name].continues, work)
+        }
+
+    def again(self, plan: Plan, error: EngineError, avoid: frozenset[str], work: Work) -> bool:
+        """Another place for a turn that its engine failed, but on none of those; False when there
+        is no other."""
         failed, job = plan.place, plan.place.job
-        tried = job.avoid | {failed.started.result().engine}
-        if not error.elsewhere or tried.issuperset(plan.offer.tier.engines):
+        others = self.others(plan, avoid, work)
+        if not others:
             return False
+        shunned = frozenset(plan.offer.tier.engines) - others
         outcome = failing(error)
         if error.blame == "compared":
             outcome = replace(outcome, verdict="later")
             plan.doubted.append(failed)
         failed.leave(outcome)
         try:
-            plan.place = self._dispatch.enter(replace(job, avoid=tried))
+            begun = work.said is not None
+            plan.place = self._dispatch.enter(replace(job, avoid=shunned, begun=begun))
         except RequestError:
             return False
         return True

@@ -39,7 +39,7 @@ from vivace.conversation.session import (
     Ticket,
 )
 from vivace.conversation.turn import Turn
-from vivace.engines.base import Engine, Tally, Thoughts, Work
+from vivace.engines.base import Engine, Tally
 from vivace.errors import (
     EngineError,
     RequestError,
@@ -49,9 +49,11 @@ from vivace.errors import (
     Unavailable,
 )
 from vivace.gateway.archive import Archive, is_whole, no_parent
+from vivace.gateway.attempts import Attempts
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.kept import Keeper, KeptTurn
+from vivace.gateway.listening import Listening
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.notes import Notes
@@ -94,6 +96,7 @@ class Runner:
         limits: Limits,
         memory: Memory,
         knows: Callable[[str], bool],
+        listening: Listening,
     ) -> None:
         """``knows``: whether an owner that came in may still speak."""
         self.planner = planner
@@ -104,6 +107,7 @@ class Runner:
         self.limits = limits
         self.memory = memory
         self.knows = knows
+        self.listening = listening
         self.draining = False
         self.background: set[asyncio.Task[None]] = set()
         """What goes on when its client has left."""
@@ -506,7 +510,8 @@ class Connection:
         return f"{str(error).rstrip('.')}. Try again in {math.ceil(plan.wait)} s."
 
     async def _generate_somewhere(self, run: Run, plan: Plan, meter: Meter) -> list[Event]:
-        """On the engine it was given; on another one if that fails before the first word."""
+        """On the engine it was given; where that fails, on another from what was said on."""
+        attempts = Attempts(plan, self._runner.planner, meter)
 
         async def tell(waiting: Waiting) -> None:
             await run.say(Placed(now(), waiting.position, waiting.seconds))
@@ -514,31 +519,40 @@ class Connection:
         while True:
             engine = await plan.place.engine(tell)
             try:
-                return await self._generate(run, engine, plan.work, meter)
+                with self._runner.listening.reading(engine.name, run, attempts, meter):
+                    return await self._generate(run, engine, attempts, meter)
             except EngineError as error:
                 plan.note(error)
-                if meter.first is not None:
-                    raise
-                meter.tally = None
-                if not self._runner.planner.again(plan, error):
-                    raise
-                log.info("again elsewhere request_id=%s turn=%s", self._named(run), run.turn.id)
+                why = attempts.failed(error)
+                if run.kept is not None:
+                    run.kept.attempt()
+                self._runner.metrics.failovers.labels(why).inc()
+                log.info(
+                    "goes on elsewhere request_id=%s turn=%s %s",
+                    self._named(run),
+                    run.turn.id,
+                    why,
+                )
 
-    async def _generate(self, run: Run, engine: Engine, work: Work, meter: Meter) -> list[Event]:
+    async def _generate(
+        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
+    ) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
         await run.say(Begun(now(), run.ticket.request.compacts))
-        while (ended := await self._read(run, engine, work, meter)) is None:
-            answering = _answering(work, run.turn.thoughts, meter)
-            if answering is None:
-                meter.tokens = meter.counted(Tokens())
-                return run.enter(Said(now(), Finished("length", meter.tokens)))
-            work = answering
-            await run.say(ThinkingEnded(now()))
-        return ended
+        while not attempts.over:
+            ended = await self._read(run, engine, attempts, meter)
+            if ended is not None:
+                return ended
+            if attempts.answer(run.turn.thoughts):
+                await run.say(ThinkingEnded(now()))
+        meter.tokens = meter.counted(Tokens())
+        return run.enter(Said(now(), Finished("length", meter.tokens)))
 
-    async def _read(self, run: Run, engine: Engine, work: Work, meter: Meter) -> list[Event] | None:
+    async def _read(
+        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
+    ) -> list[Event] | None:
         """None when the thinking was ended, for the answer to be asked for."""
-        turn, outlet = run.turn, run.outlet
+        turn, outlet, work = run.turn, run.outlet, attempts.work
         asked = time.perf_counter()
         meter.tally = Tally()
         async with aclosing(engine.generate(replace(work, tally=meter.tally))) as deltas:
@@ -549,6 +563,7 @@ class Connection:
                 if meter.first is None:
                     meter.first = time.perf_counter()
                     meter.waited = meter.first - asked
+                attempts.hear(delta)
                 run.unsent = run.enter(Said(now(), delta))
                 if turn.ended:  # a steer waited for this item
                     return run.unsent
@@ -611,19 +626,3 @@ class Connection:
             self._runner.archive.weigh(ticket.input, output, self.owner),
             b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
         )
-
-
-def _answering(work: Work, thoughts: str, meter: Meter) -> Work | None:
-    """The same work, to be gone on with behind thoughts that were ended; None where these took all
-    that may be written."""
-    meter.thinking = spent = meter.tally or Tally()
-    meter.tally = Tally()  # whoever stops it before the answer is asked for counts thoughts once
-    limit = work.sampling.max_tokens
-    left = None if limit is None else limit - spent.output
-    if left is not None and left <= 0:
-        return None
-    return replace(
-        work,
-        thoughts=Thoughts(thoughts, spent.trace),
-        sampling=replace(work.sampling, max_tokens=left),
-    )

@@ -49,7 +49,9 @@ class Job(Struct, frozen=True, kw_only=True, eq=False):
     """Weighted tokens, as far as one can tell before."""
     since: float
     avoid: frozenset[str] = frozenset()
-    """Engines that have failed it already."""
+    """Engines that have failed it already, or cannot go on with it."""
+    begun: bool = False
+    """It lost its engine in the middle of its answer: it is not refused for coming late."""
 
 
 class _Lane:

@@ -154,7 +154,7 @@ class Scheduler:
     # -- what happens -----------------------------------------------------------------------------
 
     def submit(self, job: Job, now: float) -> Started | Waiting:
-        if not self._queue.has_like(job):
+        if job.begun or not self._queue.has_like(job):
             engine = self._find(job, now)
             if engine is not None:
                 self._queue.enter(job.owner)
@@ -277,6 +277,8 @@ class Scheduler:
                 code="engine_unavailable",
                 retry_after=1 if closed == inf else closed,
             )
+        if job.begun:
+            return
         if waiting.position > tier.queue:
             raise TooManyRequests(
                 f"{tier.queue} turns wait for '{tier.name}' already; try again later.",

@@ -1,0 +1,117 @@
+"""One turn on its way from engine to engine: what was said of it, and what the next one is given.
+
+What is to be decided is in ``scheduling/failover.py``.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from vivace.conversation.deltas import Delta, Finished
+from vivace.conversation.so_far import SoFar
+from vivace.engines.base import Tally, Thoughts, Work
+from vivace.errors import EngineDied, EngineError, EngineSilent
+from vivace.gateway.meter import Meter
+from vivace.gateway.planning import Plan, Planner
+from vivace.scheduling.failover import Failover
+
+__all__ = ["Attempts"]
+
+
+class Attempts:
+    def __init__(self, plan: Plan, planner: Planner, meter: Meter) -> None:
+        self.work = plan.work
+        """For the next engine."""
+        self.over = False
+        """Whether all was said that may be."""
+        self._asked = plan.work
+        """The same without what was said of it."""
+        self._plan = plan
+        self._planner = planner
+        self._meter = meter
+        self._failover = Failover()
+        self._said: list[Delta] = []
+        self._before = 0
+        """How many of these are of engines that died, and how many tokens those are."""
+        self._tokens = 0
+        self.hear = self._said.append
+        """Note what an engine has said."""
+
+    @property
+    def estimate(self) -> int:
+        """How many tokens the next engine has to read, roughly."""
+        return self._plan.estimate + self._tokens
+
+    @property
+    def engine(self) -> str:
+        """Which one works on it."""
+        return self._plan.place.started.result().engine
+
+    def failed(self, error: EngineError) -> str:
+        """Find it another engine, or raise how it ends; returns why that was needed."""
+        spoke, begun = len(self._said) > self._before, self._meter.first is not None
+        avoid = self._failover.after(error, self.engine, spoke=spoke, begun=begun)
+        if avoid is None:
+            raise error
+        if spoke:
+            self._pass_on()
+        elif not begun:
+            self._meter.tally = None
+        self._meter.waited = None  # it was another engine's
+        if not self.over and not self._planner.again(self._plan, error, avoid, self.work):
+            raise error
+        if isinstance(error, EngineSilent):
+            return "silent"
+        return "died" if isinstance(error, EngineDied) else "failed"
+
+    def could_move(self) -> bool:
+        """Whether another engine could go on from here, if that is asked of it."""
+        work = self.work
+        if self._said:
+            said = SoFar(tuple(self._said), self._tokens + self._count())
+            work = replace(self._asked, said=said)
+        return bool(self._planner.others(self._plan, frozenset({self.engine}), work))
+
+    def answer(self, thoughts: str) -> bool:
+        """The thoughts are ended: the answer is to be asked for behind them, unless these took all
+        that may be written."""
+        spent = self._meter.tally or Tally()
+        self._meter.goes_on(spent.output, spent.output)
+        left = _left(self.work, spent.output)
+        self.over = left is not None and left <= 0
+        self.work = self._asked = replace(
+            self.work,
+            thoughts=Thoughts(thoughts, spent.trace),
+            said=None,
+            sampling=replace(self.work.sampling, max_tokens=left),
+        )
+        self._said.clear()
+        self._before = self._tokens = 0
+        return not self.over
+
+    def _pass_on(self) -> None:
+        """What was said is where the next engine begins."""
+        tally = self._meter.tally or Tally()
+        new, count = self._said[self._before :], self._count()
+        self._meter.goes_on(count, SoFar(tuple(new), count).reasoning)
+        self._before = len(self._said)
+        self._tokens += count
+        left = _left(self._asked, self._tokens)
+        self.over = left is not None and left <= 0
+        self.work = replace(
+            self._asked,
+            said=SoFar(tuple(self._said), self._tokens, tally.trace),
+            sampling=replace(self._asked.sampling, max_tokens=left),
+        )
+
+    def _count(self) -> int:
+        """How many tokens this engine has said: by their ids, or as it counts."""
+        new = self._said[self._before :]
+        known = sum(len(each.ids) for each in new if not isinstance(each, Finished))
+        counted = self._meter.tally.output if self._meter.tally is not None else 0
+        return known or counted or len(new)
+
+
+def _left(work: Work, tokens: int) -> int | None:
+    limit = work.sampling.max_tokens
+    return None if limit is None else limit - tokens

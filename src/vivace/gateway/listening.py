@@ -1,0 +1,136 @@
+"""Listens whether engines that have work do any; what they do not, goes on elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
+
+from vivace.engines.base import Chat, Engine, Sampling, Work
+from vivace.errors import EngineError, EngineSilent
+from vivace.gateway.attempts import Attempts
+from vivace.gateway.meter import Meter
+from vivace.gateway.runs import Run
+from vivace.protocol.items import Message
+from vivace.scheduling.silence import Reader, Silence
+
+__all__ = ["Listening"]
+
+log = logging.getLogger("vivace.engines")
+
+_LOOK = 0.25
+"""Seconds between two looks at the engines."""
+_ASK_AGAIN = 1.0
+"""Seconds after which a silent engine is asked again that would not answer."""
+
+
+class _Listener:
+    """A turn that reads an engine."""
+
+    def __init__(self, engine: str, run: Run, attempts: Attempts, meter: Meter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.engine = engine
+        self.run = run
+        self.leaves = False
+        self._attempts = attempts
+        self._meter = meter
+        self._task = task
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for its engine, and not for a client that takes its time."""
+        return not self.run.unsent and self._meter.tally is not None
+
+    def reader(self) -> Reader:
+        tally = self._meter.tally
+        assert tally is not None
+        unread = (tally.input or self._attempts.estimate) - tally.cached
+        return Reader(tally.steps, max(0, unread), tally.output > 0)
+
+    def leave(self) -> bool:
+        """Give up the engine, if another could go on."""
+        if self.leaves or self.run.stopping is not None or not self._attempts.could_move():
+            return False
+        self.leaves = True
+        return self._task.cancel()
+
+
+class Listening:
+    def __init__(self, engines: Mapping[str, Engine], seconds: Mapping[str, float]) -> None:
+        """``seconds`` of silence after which an engine counts as dead; who is not named may be
+        silent as long as its own time limits let it."""
+        self._engines = engines
+        self._names = tuple(seconds)
+        self._silence = Silence(seconds)
+        self._listeners: dict[str, _Listener] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def silent(self, engine: str) -> bool:
+        return self._silence.silent(engine)
+
+    @contextmanager
+    def reading(self, engine: str, run: Run, attempts: Attempts, meter: Meter) -> Iterator[None]:
+        """While a turn reads this engine. If that falls silent and another could go on, this ends
+        with ``EngineSilent``."""
+        listener = self._listeners[run.id] = _Listener(engine, run, attempts, meter)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not listener.leaves:
+                raise
+            asyncio.current_task().uncancel()  # type: ignore[union-attr]
+            if run.stopping is not None:  # somebody ended the turn in the same moment
+                raise
+            raise EngineSilent(f"{engine} has work and does none of it.") from None
+        finally:
+            del self._listeners[run.id]
+
+    async def watch(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            self.look(time.monotonic())
+
+    def look(self, now: float) -> None:
+        for name in self._names:
+            listeners = [each for each in self._listeners.values() if each.engine == name]
+            before = self._silence.silent(name)
+            readers = {each.run.id: each.reader() for each in listeners if each.waits}
+            if not self._silence.look(name, readers, now):
+                continue
+            if not before:
+                log.warning("%s has work and does none of it; turns leave it", name)
+            for each in listeners:
+                if each.waits:
+                    each.leave()
+            self._ask(name)
+
+    def _ask(self, name: str) -> None:
+        if name not in self._asking:
+            task = self._asking[name] = asyncio.create_task(self._until_it_speaks(name))
+            task.add_done_callback(lambda _: self._asking.pop(name, None))
+
+    async def _until_it_speaks(self, name: str) -> None:
+        engine = self._engines[name]
+        while self._silence.silent(name):
+            with suppress(EngineError):
+                async with aclosing(engine.generate(_question(engine))) as answer:
+                    async for _ in answer:
+                        pass
+                self._silence.spoke(name)
+                log.info("%s speaks again", name)
+                return
+            await asyncio.sleep(_ASK_AGAIN)
+
+
+def _question(engine: Engine) -> Work:
+    """As little as one can ask."""
+    return Work(
+        id="is-anyone-there",
+        model=engine.cards[0].name,
+        prompt=Chat(items=(Message(role="user", content="?"),)),
+        sampling=Sampling(max_tokens=1),
+        generate=False,
+    )

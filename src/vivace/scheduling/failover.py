@@ -1,0 +1,50 @@
+"""What becomes of a turn whose engine failed: another engine, or its end.
+
+::
+
+    it had said nothing     wherever another may do what this one did not
+    it had said something   where the engine is at fault: what was said stays, another goes on
+    3 engines died          it may be the turn that they die of, so it is given up
+
+An engine that died under a turn may have it again once it is back; one that only failed it may not.
+"""
+
+from __future__ import annotations
+
+from vivace.errors import CannotContinue, EngineAbsent, EngineDied, EngineError, GaveUp
+
+__all__ = ["MOST_DEATHS", "Failover"]
+
+MOST_DEATHS = 3
+
+
+class Failover:
+    """One turn's failures so far."""
+
+    def __init__(self) -> None:
+        self._deaths = 0
+        self._failed: frozenset[str] = frozenset()
+
+    def after(
+        self, error: EngineError, engine: str, *, spoke: bool, begun: bool
+    ) -> frozenset[str] | None:
+        """The engines that shall not have it next; None when it ends with this error. ``spoke``:
+        whether this engine has said something of it, ``begun``: whether any has."""
+        died = _died(error)
+        self._deaths += died
+        if self._deaths >= MOST_DEATHS:
+            raise GaveUp(
+                f"{self._deaths} engines died one after the other while they worked on this turn, "
+                "so it is not given to another. Try it again, or shorten what it asks; whoever "
+                "runs this server finds in its log what the engines died of."
+            ) from error
+        if not error.elsewhere or (spoke and error.blame != "always"):
+            return None
+        if not (died and begun):
+            self._failed |= {engine}
+        return self._failed | {engine}
+
+
+def _died(error: EngineError) -> bool:
+    """Whether it died while it worked on this turn."""
+    return isinstance(error, EngineDied) and not isinstance(error, EngineAbsent | CannotContinue)

@@ -1,0 +1,72 @@
+"""What becomes of a turn that its engine failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from vivace.errors import (
+    CannotContinue,
+    EngineAbsent,
+    EngineBusy,
+    EngineDied,
+    EngineError,
+    EngineRefused,
+    EngineSilent,
+    GaveUp,
+)
+from vivace.scheduling.failover import Failover
+
+DIED = EngineDied("gone")
+
+
+def after(turn: Failover, error: EngineError, engine: str, *, spoke: bool) -> set[str] | None:
+    avoided = turn.after(error, engine, spoke=spoke, begun=spoke)
+    return None if avoided is None else set(avoided)
+
+
+@pytest.mark.parametrize(
+    ("error", "before", "within"),
+    [
+        (DIED, True, True),
+        (EngineSilent("quiet"), True, True),
+        (EngineAbsent("not there"), True, True),
+        (EngineError("down", blame="always"), True, True),
+        (EngineError("failed"), True, False),  # it may be the turn's own fault
+        (EngineBusy("busy"), True, False),
+        (EngineRefused("no"), False, False),
+    ],
+)
+def test_a_turn_moves_where_another_engine_may_help(
+    error: EngineError, before: bool, within: bool
+) -> None:
+    assert (after(Failover(), error, "a", spoke=False) == {"a"}) == before
+    assert (after(Failover(), error, "a", spoke=True) == {"a"}) == within
+
+
+def test_engines_that_failed_a_turn_do_not_get_it_again() -> None:
+    turn = Failover()
+    assert after(turn, EngineError("no"), "a", spoke=False) == {"a"}
+    assert after(turn, EngineBusy("later"), "b", spoke=False) == {"a", "b"}
+    assert after(turn, CannotContinue("another vocabulary"), "c", spoke=False) == {"a", "b", "c"}
+
+
+def test_an_engine_that_died_in_mid_answer_may_have_it_again_when_it_is_back() -> None:
+    turn = Failover()
+    assert after(turn, DIED, "a", spoke=True) == {"a"}
+    assert after(turn, DIED, "b", spoke=True) == {"b"}
+
+
+def test_the_third_death_is_the_last() -> None:
+    turn = Failover()
+    after(turn, DIED, "a", spoke=False)
+    after(turn, EngineSilent("quiet"), "b", spoke=True)
+    with pytest.raises(GaveUp) as gave_up:
+        after(turn, DIED, "c", spoke=True)
+    assert gave_up.value.code == "gave_up"
+    assert not gave_up.value.elsewhere
+
+
+def test_engines_that_were_not_there_did_not_die_of_the_turn() -> None:
+    turn = Failover()
+    for name in "abcdef":
+        assert after(turn, EngineAbsent("not there"), name, spoke=False) is not None
