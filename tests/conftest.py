@@ -6,11 +6,15 @@ import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.examples import register_profiles
 from tests.support.server import RunningGateway
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Postgres
 
 register_profiles()
 
@@ -55,3 +59,13 @@ def gateway() -> Iterator[RunningGateway]:
     """A gateway whose scripted engine can be given replies by ``gateway.engine.play``."""
     with RunningGateway() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A real server, started when the first test wants it."""
+    from tests.support.postgres import Postgres  # its driver is for those tests alone
+
+    server = Postgres()
+    yield server
+    server.stop()

@@ -273,6 +273,40 @@ def test_any_value_at_any_key_is_taken_or_refused_politely(
         load(path, {})
 
 
+# -- a store that is shared -----------------------------------------------------------------------
+
+
+def test_a_store_in_a_database_of_this_machine_needs_no_more_than_its_url(path: Path) -> None:
+    url = "postgresql://ada:secret@127.0.0.1/vivace"
+    config = read(path, SMALL + f'[store]\nurl = "{url}"\n')
+    assert config.store.url == url
+    assert config.store.place == "PostgreSQL vivace on 127.0.0.1"
+
+
+def test_a_store_on_another_machine_must_be_meant(path: Path) -> None:
+    store = '[store]\nurl = "postgresql://ada:secret@127.0.0.1,db.example.com/vivace"\n'
+    with pytest.raises(ConfigError, match="so prompts and code would leave") as said:
+        read(path, SMALL + store)
+    assert "secret" not in str(said.value)
+    assert "store is on db.example.com" in str(said.value)
+    assert "allow_remote = true" in str(said.value)
+    assert read(path, SMALL + store + "allow_remote = true\n").store.allow_remote
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ('url = "mysql://ada:secret@127.0.0.1/x"', "store.url"),
+        ('url = "postgresql://ada:secret@[127.0.0.1/x"', "cannot be read"),
+        ('path = "turns.db"\nurl = "postgresql:///x"', "a path and a url"),
+    ],
+)
+def test_a_store_that_cannot_be_meant_is_refused(path: Path, store: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        read(path, SMALL + f"[store]\n{store}\n")
+    assert "secret" not in str(caught.value)
+
+
 # -- names of other makers' models ----------------------------------------------------------------
 
 TIERS = '[[tiers]]\nname = "fast"\nengines = ["demo"]\n'

@@ -23,6 +23,7 @@ from msgspec import Meta, Struct, field
 from vivace.addresses import host_name, is_loopback
 from vivace.errors import ConfigError
 from vivace.scheduling.limits import Limits
+from vivace.store.url import hosts, place
 
 __all__ = [
     "LOCAL",
@@ -113,15 +114,34 @@ class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How long running turns may go on after SIGTERM."""
 
 
+_STORE_PATH = "vivace.db"
+
+
 class StoreConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where turns are kept, and for how long."""
 
-    path: str = "vivace.db"
+    path: str = _STORE_PATH
     """Relative to the configuration file; ``:memory:`` keeps nothing over a restart."""
+    url: (
+        Annotated[
+            str,
+            Meta(pattern=r"^postgres(ql)?://", examples=["postgresql://vivace@127.0.0.1/vivace"]),
+        ]
+        | None
+    ) = None
+    """A PostgreSQL database instead of the file, which several gateways may share; made ready by
+    ``vivace store migrate``. A password may stand in it, or in ``PGPASSWORD``."""
+    allow_remote: bool = False
+    """Must be true for a database on another machine: prompts and code go there."""
     max_age_days: Days = 30
     """Older turns are deleted."""
     max_megabytes: Megabytes = 1024
     """The oldest turns are deleted when there are more."""
+
+    @property
+    def place(self) -> str:
+        """For people; a password in the url is not told."""
+        return self.path if self.url is None else place(self.url)
 
 
 LOCAL = "local"
@@ -492,10 +512,31 @@ def _check_memory(config: Config, path: Path) -> None:
 
 
 def _check_remote(config: Config, path: Path) -> None:
-    """Nothing leaves this machine unless the person said so beside the engine it goes to."""
+    """Nothing leaves this machine unless the person said so beside what it goes to."""
     for engine in config.engines:
         if isinstance(engine, OpenAIConfig):
             check_remote(engine, f"{path}: ")
+    check_store(config.store, f"{path}: ")
+
+
+def check_store(store: StoreConfig, where: str = "") -> None:
+    if store.url is None:
+        return
+    if store.path != _STORE_PATH:
+        raise ConfigError(
+            f"{where}store has a path and a url, and turns are kept in one place. Take one out."
+        )
+    try:
+        away = [host for host in hosts(store.url) if not is_loopback(host)]
+    except ValueError:  # what it says quotes the url, and so a password
+        raise ConfigError(
+            f"{where}store.url cannot be read; write it like 'postgresql://USER@HOST/DATABASE'."
+        ) from None
+    if away and not store.allow_remote:
+        raise ConfigError(
+            f"{where}store is on {away[0]}, so prompts and code would leave this machine. If that "
+            "is what you want, set allow_remote = true there."
+        )
 
 
 def check_remote(engine: OpenAIConfig, where: str = "") -> None:

@@ -33,6 +33,7 @@ _COMMANDS = {
     "serve": "serve",
     "service": "service",
     "stats": "stats",
+    "store": "store",
     "top": "top",
     "undo": "undo",
     "up": "up",

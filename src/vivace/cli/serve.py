@@ -50,7 +50,7 @@ def check_config(path: Path) -> None:
     say(f"{path} is right.")
     say(f"  listens on  http://{server.host}:{server.port}/v1")
     say(f"  keys        {admitted_keys}")
-    say(f"  store       {loaded.store.path}, up to {loaded.store.max_megabytes} MB")
+    say(f"  store       {loaded.store.place}, up to {loaded.store.max_megabytes} MB")
     for engine in loaded.engines:
         say(f"  model       {engine.model} by {engine.name}, context {engine.context}")
         if isinstance(engine, LlamaCppConfig):

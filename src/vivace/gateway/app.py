@@ -34,10 +34,12 @@ from vivace.config import (
     EngineConfig,
     LlamaCppConfig,
     OpenAIConfig,
+    StoreConfig,
     TierConfig,
     VllmConfig,
     check_reach,
     check_remote,
+    check_store,
     stand_ins,
 )
 from vivace.conversation.session import Limits
@@ -47,6 +49,7 @@ from vivace.engines.openai import OpenAIEngine
 from vivace.engines.scripted import Capacity, Script, ScriptedEngine
 from vivace.engines.vllm import VllmEngine
 from vivace.errors import ConfigError, StoreError
+from vivace.extras import how_to_install
 from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
@@ -76,11 +79,12 @@ from vivace.models import Model
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.scheduling.tiers import Tier
+from vivace.store.base import Store
 from vivace.store.journal import Journal
 from vivace.store.sqlite import SqliteStore
 from vivace.supervisor import Supervisor
 
-__all__ = ["Gateway", "accelerators", "llamacpp_command", "serve"]
+__all__ = ["Gateway", "accelerators", "llamacpp_command", "migrate_store", "serve"]
 
 if sys.platform != "win32":
     import resource
@@ -93,6 +97,40 @@ _MEGABYTE = 1_000_000
 _PRUNE_EVERY = 30.0
 _LOOK_AT_TROUBLE = 2.0
 _LOOK_AT_KEYS = 0.25
+_HEARTBEAT = 1.0
+_DEAD_AFTER = 4.0
+"""Seconds without a heartbeat after which a gateway counts as gone."""
+
+
+def build_store(config: StoreConfig, base: Path) -> Store:
+    check_store(config)  # whoever made the configuration, and however
+    max_age, max_bytes = config.max_age_days * 86_400, config.max_megabytes * _MEGABYTE
+    if config.url is None:
+        path = config.path if config.path == ":memory:" else base / config.path
+        return SqliteStore(path, max_age=max_age, max_bytes=max_bytes)
+    with _needing_postgres():
+        from vivace.store.postgres import PostgresStore
+    return PostgresStore(config.url, max_age=max_age, max_bytes=max_bytes)
+
+
+def migrate_store(config: StoreConfig) -> list[str]:
+    """What was applied to a store in PostgreSQL."""
+    assert config.url is not None
+    check_store(config)
+    with _needing_postgres():
+        from vivace.store.migrating import migrate
+    return asyncio.run(migrate(config.url))
+
+
+@contextlib.contextmanager
+def _needing_postgres() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "store.url needs asyncpg, which is not installed. Install it with: "
+            f"{how_to_install('postgres')}"
+        ) from error
 
 
 def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> Engine:
@@ -170,10 +208,12 @@ def _card(config: EngineConfig, known: Model | None, *, ends_thinking: bool = Fa
     )
 
 
-def _beside(store: Path) -> Path:
-    """Where what turns in the making say is written, which must not be on another disk."""
-    file = store.resolve()
-    return file.with_name(f"{file.name}-said")
+def _journal(config: StoreConfig, base: Path) -> Journal | None:
+    """Beside the store, for what turns in the making say; a store on another machine has none."""
+    if config.url is not None or config.path == ":memory:":
+        return None
+    file = (base / config.path).resolve()
+    return Journal(file.with_name(f"{file.name}-said"))
 
 
 def _tier(config: TierConfig) -> Tier:
@@ -233,15 +273,11 @@ class Gateway:
             limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
         self.metrics.show_memory(self.memory)
-        in_memory = config.store.path == ":memory:"
-        store = SqliteStore(
-            config.store.path if in_memory else base / config.store.path,
-            max_age=config.store.max_age_days * 86_400,
-            max_bytes=config.store.max_megabytes * _MEGABYTE,
-        )
+        store = build_store(config.store, base)
         self.archive = Archive(store, LocalEventLog(self.memory), self.memory)
-        journal = None if in_memory else Journal(_beside(base / config.store.path))
-        self.keeper = Keeper(store, journal, new_id("gateway"), must=False)
+        self.keeper = Keeper(
+            store, _journal(config.store, base), new_id("gateway"), must=config.store.url is not None
+        )
         self.metrics.show_store(lambda: store.trouble is None)
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
@@ -304,7 +340,11 @@ class Gateway:
     async def opened(self) -> AsyncIterator[None]:
         """Inside the block requests are answered, as far as engines have been started; after it all
         of them are gone."""
-        await end_what_was_open(self.keeper, now())
+        await self.archive.open()
+        if self.keeper.must:
+            self.supervisor.watch("heartbeat", self._beat)
+        else:
+            await end_what_was_open(self.keeper, now())
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
@@ -342,6 +382,13 @@ class Gateway:
                 self.door.revoke(owner)
                 self.runner.revoke(owner)
                 self.connections.revoke(owner)
+
+    async def _beat(self) -> None:
+        """Others that share the store know by this that we live; what the dead held has an end."""
+        while True:
+            with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
+                await end_what_was_open(self.keeper, now(), dead_after=_DEAD_AFTER)
+            await asyncio.sleep(_HEARTBEAT)
 
     async def _prune(self) -> None:
         """Also finds out when a store that was in trouble works again, if no turn does before."""

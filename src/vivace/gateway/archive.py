@@ -83,6 +83,9 @@ class Archive:
         self._unstored: Recent[Link] = Recent(memory, "links")
         """By their marks: turns that only a client can continue that says everything again."""
 
+    async def open(self) -> None:
+        await self._store.open()
+
     # -- chains -----------------------------------------------------------------------------------
 
     async def link(self, response_id: str, owner: str) -> Link | None:

@@ -39,12 +39,12 @@ _LOST = (
 )
 
 
-async def end_what_was_open(keeper: Keeper, now: int) -> int:
-    """To be called before the first request; returns how many turns there were."""
+async def end_what_was_open(keeper: Keeper, now: int, *, dead_after: float = 0) -> int:
+    """Returns how many turns there were of gateways that have said nothing for so many seconds."""
     journal, ended = keeper.journal, 0
     left = {kept.id: kept for kept in journal.left()} if journal is not None else {}
     await keeper.store.beat(keeper.holder, "")
-    while orphans := await keeper.store.orphans(keeper.holder, 0):
+    while orphans := await keeper.store.orphans(keeper.holder, dead_after):
         for orphan in orphans:
             taken = await keeper.store.take(orphan.id, orphan.epoch, keeper.holder)
             if not isinstance(taken, Fenced):
