@@ -96,7 +96,7 @@ def accelerators() -> list[str]:
 
 
 class LlamaCppEngine:
-    continues: Continues = "no"
+    continues: Continues = "text"
 
     def __init__(
         self,

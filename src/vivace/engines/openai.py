@@ -18,13 +18,15 @@ import msgspec
 from vivace.addresses import is_loopback
 from vivace.completion import beginnings, fim
 from vivace.conversation.deltas import Delta
+from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Card, Chat, Continues, Work
 from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure
 from vivace.engines.messages import chat_messages, estimate_tokens, with_user
-from vivace.engines.thinking import template_arguments
+from vivace.engines.raw_text import RawReading, raw
+from vivace.engines.thinking import MARKS, Marks, template_arguments
 from vivace.engines.tool_forms import ToolForms
-from vivace.errors import EngineAbsent, EngineDied, EngineRefused
+from vivace.errors import CannotContinue, EngineAbsent, EngineDied, EngineRefused
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item, text_of
 from vivace.protocol.requests import Fill, JsonObjectFormat, JsonSchemaFormat, TextFormat, Toolbox
@@ -33,6 +35,10 @@ from vivace.retry_after import retry_after
 
 __all__ = ["OpenAIEngine"]
 
+_CHAT_ONLY = frozenset(
+    {"messages", "chat_template_kwargs", "continue_final_message", "add_generation_prompt"}
+)
+"""What only a conversation has that is still to be written as text."""
 _LONGEST_REFUSAL = 65_536
 """Bytes. No more of what an endpoint says with an error is read."""
 
@@ -74,6 +80,8 @@ class OpenAIEngine:
         self._predictions = predictions
         self._llamacpp = llamacpp
         self._thinking = thinking
+        self._marks = Marks(thinking.opens, thinking.closes) if thinking else MARKS
+        self._root = url.rstrip("/").removesuffix("/v1")
         self._running = 0
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._connect = functools.partial(_client, url.rstrip("/"), headers, socket)
@@ -105,18 +113,23 @@ class OpenAIEngine:
         forms = _forms(work)
         path, body = self._asked(work, forms)
         reader = ChunkReader(forms, generate=work.generate, forced=self._by_schema(forms))
+        rest = RawReading(work.said, self._marks) if work.said is not None else None
         self._running += 1
         try:
+            if work.said is not None:
+                path, body = "/completions", await self._gone_on_with(work.said, body)
             async with self._streaming(path, body, work.traceparent) as response:
                 async for line in _events(response):
-                    deltas = [*reader.feed(line)]
+                    deltas = (
+                        [*reader.feed(line)] if rest is None else [*rest.read(reader.feed(line))]
+                    )
                     work.tally.steps += 1
                     work.tally.output = reader.written
                     for delta in deltas:
                         yield delta
             if not reader.complete:
                 raise EngineDied(f"{self.name} broke off in the middle of its answer.")
-            for delta in reader.finish():
+            for delta in reader.finish() if rest is None else rest.read(reader.finish()):
                 yield delta
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise EngineAbsent(f"{self.name} cannot be reached: {type(error).__name__}.") from error
@@ -141,6 +154,27 @@ class OpenAIEngine:
             if self._llamacpp and work.generate and work.prompt.starts_with:
                 body["grammar"] = beginnings.grammar(work.prompt.starts_with)
         return path, body | self._settings(work, stop=body.get("stop", []))
+
+    async def _gone_on_with(self, said: SoFar, body: dict[str, Any]) -> dict[str, Any]:
+        """The same as raw text, which llama.cpp takes: its chat would repeat what was said."""
+        if not self._llamacpp:
+            raise CannotContinue(f"{self.name} has no way to be told what was said before.")
+        prompt = body.pop("prompt", None)
+        if prompt is None:
+            prompt = raw(await self._templated(body), said, self._marks)
+        elif isinstance(prompt, str):
+            prompt += said.text
+        else:
+            prompt = {"prompt_string": [*prompt["prompt_string"], said.text]}
+        told = {name: value for name, value in body.items() if name not in _CHAT_ONLY}
+        return told | {"prompt": prompt}
+
+    async def _templated(self, body: dict[str, Any]) -> str:
+        answer = await self._http.post(self._root + "/apply-template", json=body)
+        if answer.status_code >= 400:
+            raise CannotContinue(f"{self.name} does not say how it writes a conversation.")
+        prompt: str = answer.json()["prompt"]
+        return prompt
 
     @contextlib.asynccontextmanager
     async def _streaming(

@@ -25,7 +25,7 @@ from prometheus_client import REGISTRY, generate_latest
 
 from vivace.completion import fim
 from vivace.conversation.deltas import Delta, Finished, ReasoningDelta, Tokens
-from vivace.conversation.states import OPENS
+from vivace.conversation.so_far import Strayed
 from vivace.engines.base import Card, Chat, Continues, Sampling, Work
 from vivace.engines.hub_template import HubTemplate
 from vivace.engines.messages import estimate_tokens
@@ -33,10 +33,18 @@ from vivace.engines.old_code import carried
 from vivace.engines.thinking import MARKS, Marks, ThoughtSplitter, template_arguments
 from vivace.engines.token_chain import ChainBook, Outline, Prompt, classify, end_of_thoughts
 from vivace.engines.tool_forms import ToolForms
+from vivace.engines.vllm_answer import Answer, Trace
 from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, weights_in
 from vivace.engines.vllm_precision import better_in_float32, processor_flags
 from vivace.engines.vllm_reading import ParsedReading, PlainReading, Reading
-from vivace.errors import ConfigError, EngineAbsent, EngineDied, EngineError, EngineRefused
+from vivace.errors import (
+    CannotContinue,
+    ConfigError,
+    EngineAbsent,
+    EngineDied,
+    EngineError,
+    EngineRefused,
+)
 from vivace.extras import how_to_install
 from vivace.memory import free_memory
 from vivace.models import Fim, Thinking
@@ -59,7 +67,7 @@ _END_OF_PROMPT = 16
 
 
 class VllmEngine:
-    continues: Continues = "no"
+    continues: Continues = "ids"
 
     def __init__(
         self,
@@ -320,49 +328,57 @@ class VllmEngine:
         if not self.healthy():
             raise EngineDied(f"{self.name} died before it could begin.")
         reading = self._reading(work, forms, prompt.ids)
-        trace = _Trace(prompt)
+        trace = Trace(prompt, old)
         work.tally.trace = trace
         if old:  # the request carries the text that its answer may repeat
             reading.sampling.extra_args = {**(reading.sampling.extra_args or {}), **old}
         work.tally.input = len(prompt.ids)
-        generated = trace.generated
-        items = int(work.thoughts is not None)
-        kind: type | None = None
-        thought = 0
+        answer = Answer(trace, reading, work)
         try:
-            async with contextlib.aclosing(self._stream(work, prompt, reading)) as outputs:
-                async for output in outputs:
-                    piece = output.outputs[0]
-                    generated += piece.token_ids
-                    work.tally.steps += 1
-                    work.tally.output = len(generated) if work.generate else 0
-                    work.tally.cached = output.num_cached_tokens or 0
-                    deltas = [*reading.read(output)] if work.generate else []
-                    if deltas and type(deltas[-1]) is ReasoningDelta:
-                        thought = len(generated)
-                        trace.told = trace.told if reading.holds else thought
+            async with contextlib.aclosing(self._deltas(work, reading, answer)) as pieces:
+                async for deltas in pieces:
                     for delta in deltas:
-                        if type(delta) in OPENS and (type(delta) is not kind or kind not in _TEXT):
-                            items += 1
-                        kind = type(delta) if type(delta) in OPENS else kind
                         yield delta
-                    last = output
         finally:
             # Thoughts that were broken off are no turn to go on from: templates leave them out.
-            if isinstance(work.prompt, Chat) and not reading.cut and kind is not ReasoningDelta:
-                kept = generated if work.generate else []
-                book.keep(work.id, prompt, kept, items)
-        accepted, rejected = _drafted(last)
+            thinks = answer.kind is ReasoningDelta
+            if isinstance(work.prompt, Chat) and not reading.cut and not thinks:
+                book.keep(work.id, prompt, trace.generated, answer.items)
+        accepted, rejected = _drafted(answer.last)
         tokens = Tokens(
             input=len(prompt.ids),
             output=work.tally.output,
             cached=work.tally.cached,
-            reasoning=thought,
+            reasoning=max(0, answer.thoughts - answer.said),
             accepted=accepted,
             rejected=rejected,
         )
-        cut = work.generate and last.outputs[0].finish_reason == "length"
+        cut = work.generate and answer.last.outputs[0].finish_reason == "length"
         yield Finished("length" if cut else "stop", tokens)
+
+    async def _deltas(
+        self, work: Work, reading: Reading, answer: Answer
+    ) -> AsyncGenerator[list[Delta], None]:
+        """What each step of the engine adds to the answer."""
+        try:
+            for deltas in answer.repeat():
+                yield deltas
+                await asyncio.sleep(0)  # others move meanwhile
+            stream = self._stream(work, answer.trace.prompt, reading)
+            async with contextlib.aclosing(stream) as outputs:
+                async for output in outputs:
+                    deltas = answer.read(output)
+                    work.tally.steps += 1
+                    work.tally.output = answer.new
+                    work.tally.cached = output.num_cached_tokens or 0
+                    yield deltas
+                    if reading.reached:
+                        break
+            answer.end()
+        except Strayed as error:
+            raise CannotContinue(
+                f"{self.name} does not read what was said of this turn as it was said."
+            ) from error
 
     async def _written(
         self, work: Work, forms: ToolForms, book: ChainBook
@@ -370,7 +386,10 @@ class VllmEngine:
         """The prompt as tokens, and what goes with it of the text that its answer may repeat."""
         from jinja2 import TemplateError
 
-        if work.thoughts is not None and isinstance(work.thoughts.trace, _Trace):
+        if work.said is not None and isinstance(work.said.trace, Trace):
+            # As the one before has written it, and not as it is rendered anew.
+            return work.said.trace.prompt, work.said.trace.old
+        if work.thoughts is not None and isinstance(work.thoughts.trace, Trace):
             # What the model has thought in its own tokens, which its cache has.
             began = work.thoughts.trace
             told = [*began.prompt.ids, *began.generated[: began.told]]
@@ -437,11 +456,13 @@ class VllmEngine:
         from vllm.inputs import TokensPrompt
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        asked = TokensPrompt(prompt_token_ids=prompt.ids)
+        said = _said(work)
+        asked = TokensPrompt(prompt_token_ids=[*prompt.ids, *said] if said else prompt.ids)
         if work.owner:
             asked["cache_salt"] = work.owner
         urgency = {"priority": work.priority} if self._by_priority else {}
         name = work.id if work.thoughts is None else f"{work.id}-answer"
+        name = f"{name}-{len(said)}" if said else name
         answer = self._engine.generate(asked, reading.sampling, name, **urgency)
         try:
             async with contextlib.aclosing(answer) as outputs:
@@ -462,7 +483,8 @@ class VllmEngine:
         return [fill.prefix + fill.typed]
 
     def _reading(self, work: Work, forms: ToolForms, prompt: list[int]) -> Reading:
-        room = self.cards[0].context - len(prompt)
+        said = _said(work)
+        room = self.cards[0].context - len(prompt) - len(said)
         if room < 1:
             raise EngineRefused(
                 f"The prompt is {len(prompt)} tokens long and leaves no room to answer."
@@ -470,7 +492,10 @@ class VllmEngine:
         limit = min(work.sampling.max_tokens or room, room) if work.generate else 1
         assert self._template is not None
         reading = self._reading_for(work, forms, limit, prompt)
+        can = not said or reading.go_on()
         reading.decode(self._template, prompt)
+        if not can or (said and not reading.decodes):
+            raise CannotContinue(f"{self.name} cannot go on from the middle of such an answer.")
         return reading
 
     def _reading_for(
@@ -513,14 +538,9 @@ class VllmEngine:
         return {**self._defaults, **given, "max_tokens": limit}
 
 
-class _Trace:
-    """What an answer was written after, and its tokens so far."""
-
-    def __init__(self, prompt: Prompt) -> None:
-        self.prompt = prompt
-        self.generated: list[int] = []
-        self.told = 0
-        """How many of them are thoughts that were told, none of them a part of a mark."""
+def _said(work: Work) -> list[int]:
+    """The tokens of what another has said."""
+    return (work.said.ids or []) if work.said is not None else []
 
 
 def _drafted(output: Any) -> tuple[int, int]:
@@ -538,9 +558,6 @@ def _words(item: Item) -> str:
     if isinstance(item, ToolOutput):
         return text_of(item.output)
     return msgspec.json.encode(item).decode()
-
-
-_TEXT = frozenset(kind for kind, name in OPENS.items() if name != "call")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from vivace.conversation.deltas import Delta, ReasoningDelta, TextDelta
 from vivace.engines.base import Chat, Fill, Work
 from vivace.engines.chunks import CallDelta, ChunkReader, FunctionDelta, MessageDelta
 from vivace.engines.hub_template import HubTemplate
+from vivace.engines.stop_strings import StopStrings
 from vivace.engines.thinking import ThoughtSplitter
 from vivace.engines.token_text import TokenText
 from vivace.engines.tool_forms import ToolForms
@@ -30,7 +31,13 @@ class Reading:
     sampling: Any
     cut = False
     """Whether text was cut off behind a stop string, so that the tokens say more than was sent."""
+    takes_many = False
+    """Whether it does not matter how many tokens are read at once."""
+    prompt: Sequence[int] = ()
+    """What the answer follows; some parsers look for marks in it."""
     _words: TokenText | None = None
+    _stops: StopStrings | None = None
+    """Where we look for stop strings ourselves."""
     _splitter: ThoughtSplitter | None = None
     """Tells thoughts from the answer, where no parser of vLLM's does."""
 
@@ -39,11 +46,17 @@ class Reading:
         """Whether tokens came that were not told yet, since they may be a part of a mark."""
         return self._splitter is not None and self._splitter.holds
 
+    @property
+    def reached(self) -> bool:
+        """Whether a stop string was found of which vLLM does not know."""
+        return self._stops is not None and self._stops.reached
+
     def read(self, output: Any) -> Iterator[Delta]:
         raise NotImplementedError
 
     def decode(self, template: HubTemplate, prompt: list[int]) -> None:
         """Make text of the tokens here, unless vLLM must, to find stop strings in it."""
+        self.prompt = prompt
         sampling = self.sampling
         spaced = sampling.skip_special_tokens or sampling.spaces_between_special_tokens
         if sampling.stop or not spaced:
@@ -51,15 +64,36 @@ class Reading:
         self._words = template.words_after(prompt, special=not sampling.skip_special_tokens)
         sampling.detokenize = self._words is None
 
+    def go_on(self) -> bool:
+        """Before ``decode``, for an answer that another has begun: whether that can be. vLLM will
+        not see the text before, in which a stop string may begin."""
+        self._stops = StopStrings(self.sampling.stop) if self.sampling.stop else None
+        self.sampling.stop = []
+        return self.sampling.structured_outputs is None
+
+    @property
+    def decodes(self) -> bool:
+        return self._words is not None
+
     def text(self, piece: Any) -> str:
         if self._words is None:
             return str(piece.text)
         ended = piece.finish_reason == "stop"  # by a token, which is no part of the text
-        return self._words.read(piece.token_ids[:-1] if ended else piece.token_ids)
+        tokens = piece.token_ids[:-1] if ended else piece.token_ids
+        return self._told(self._words.read(tokens), last=piece.finish_reason is not None)
+
+    def _told(self, text: str, *, last: bool) -> str:
+        if self._stops is None:
+            return text
+        told = self._stops.feed(text) + (self._stops.rest() if last else "")
+        self.cut = self._stops.reached
+        return told
 
 
 class PlainReading(Reading):
     """Text without tools: nothing stands between the engine and the delta, once thoughts ended."""
+
+    takes_many = True
 
     def __init__(
         self,
@@ -87,7 +121,7 @@ class PlainReading(Reading):
 
     def read(self, output: Any) -> Iterator[Delta]:
         piece = output.outputs[0]
-        self.cut = isinstance(piece.stop_reason, str)
+        self.cut = self.cut or isinstance(piece.stop_reason, str)
         text = self.text(piece)
         if self._splitter is None or self._splitter.answering:
             if text:
@@ -153,7 +187,7 @@ class ParsedReading(Reading):
 
     def read(self, output: Any) -> Iterator[Delta]:
         piece = output.outputs[0]
-        self.cut = isinstance(piece.stop_reason, str)
+        self.cut = self.cut or isinstance(piece.stop_reason, str)
         if self._splitter is None or self._splitter.answering:
             yield from self._parsed(self.text(piece), list(piece.token_ids), output)
         else:
@@ -185,14 +219,16 @@ class ParsedReading(Reading):
             return
         ended = piece.finish_reason == "stop"
         for token in piece.token_ids[:-1] if ended else piece.token_ids:
-            yield self._words.read([token]), [token]
+            yield self._told(self._words.read([token]), last=False), [token]
+        if piece.finish_reason is not None:
+            yield self._told("", last=True), []
 
     def _parsed(self, text: str, ids: list[int], output: Any) -> Iterator[Delta]:
         delta = self._parser.parse_delta(
             text,
             ids,
             self._request,
-            prompt_token_ids=output.prompt_token_ids,
+            prompt_token_ids=self.prompt,
             finished=output.finished,
         )
         if delta is not None:
