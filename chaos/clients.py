@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from chaos.history import Called, Event, Joined, Left, Note, Saw, Sent
-from chaos.story import TERMINAL
+from chaos.lives import TERMINAL
 
 __all__ = ["Caller", "Talker"]
 
@@ -157,7 +157,7 @@ class Caller:
 
     async def replay(self, name: str, response_id: str, after: int | None, seconds: float) -> None:
         """Read the events of a response that somebody asked for."""
-        self._note(Joined(time.monotonic(), name, self.owner, response_id))
+        self._note(Joined(time.monotonic(), name, self.owner, response_id, after))
         path = f"/v1/responses/{response_id}?stream=true"
         path += f"&starting_after={after}" if after is not None else ""
         await self._read_events(name, seconds, "GET", path, None)

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any
 
 from chaos.history import Event
-from chaos.story import Life, Story
+from chaos.lives import Life
+from chaos.story import Story
 from vivace.engines.scripted import Recite
 
 __all__ = ["Contexts", "Words", "items_of", "recital", "word_of", "words_of"]
@@ -31,11 +32,20 @@ class Contexts:
         """The items of each response's own input; None where nothing tells."""
         for life in story.lives.values():  # parents come before those who follow them
             self.inputs[life.id] = self._input_of(life)
+        self._unseen: dict[str, Words] = {
+            name: words_of(row["input"])
+            for name, row in story.rows.items()
+            if name not in self.inputs
+        }
+        """Of those that no client saw, and which are on record."""
 
     def _input_of(self, life: Life) -> Words | None:
         for call in self._story.asked("GET", life.id, _ITEMS):
             if call.status == 200:
                 return words_of(call.answer["data"])
+        row = self._story.rows.get(life.id)
+        if row is not None:
+            return words_of(row["input"])
         past, (shown, whole) = self.past_of(life), recital(life)
         return shown[len(past) :] if past is not None and whole else None
 
@@ -55,14 +65,17 @@ class Contexts:
     def applied(self) -> Counter[str]:
         """In the inputs of how many responses each steer stands, by its text."""
         texts = {word_of("user", text): text for text in self._story.steers}
-        said = chain.from_iterable(words or () for words in self.inputs.values())
+        inputs = chain(self.inputs.values(), self._unseen.values())
+        said = chain.from_iterable(words or () for words in inputs)
         return Counter(texts[word] for word in said if word in texts)
 
 
 def recital(life: Life) -> tuple[Words, bool]:
     """What it said that it was shown, and whether it came to the end of that."""
     text = ""
-    for event in life.events:
+    for number, event in enumerate(life.events):
+        if event["sequence_number"] != number:  # nobody saw what stood here
+            break
         if event["type"] == "response.output_text.delta" and event["output_index"] < 2:
             text += event["delta"]
             if "\n" in text:

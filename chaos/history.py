@@ -1,6 +1,9 @@
-"""The record of a round: what clients did and saw, in the order they did and saw it.
+"""The record of a round: what clients, faults and engines did and saw, in the order they did.
 
-Times are of one clock of the machine that records. An answer that never came has no ``end``.
+Times are of one clock of the machine that records (``CLOCK_MONOTONIC``, the same for all its
+processes). A call that never came back has no ``end``: it may or may not have happened. Events are
+kept whole; a digest of their bytes would say that two differ and not in what. The last entries are
+the tables of the store, when all was calm.
 """
 
 from __future__ import annotations
@@ -20,9 +23,15 @@ __all__ = [
     "Joined",
     "Left",
     "Note",
+    "Printed",
+    "Process",
+    "Recorder",
     "Saw",
     "Sent",
     "Started",
+    "Struck",
+    "Table",
+    "Worked",
     "load",
     "save",
 ]
@@ -45,6 +54,8 @@ class Joined(Struct, frozen=True, tag="joined"):
     owner: str
     replays: str | None = None
     """The response whose events these are."""
+    after: int | None = None
+    """The number after which they are to begin."""
 
 
 class Sent(Struct, frozen=True, tag="sent"):
@@ -79,6 +90,8 @@ class Called(Struct, frozen=True, tag="called"):
     body: Any = None
     status: int | None = None
     answer: Any = None
+    gateway: str = ""
+    """Which one was asked, if there are several."""
 
     @property
     def at(self) -> float:
@@ -90,13 +103,105 @@ class Calm(Struct, frozen=True, tag="calm"):
 
     at: float
     figures: dict[str, float]
+    living: tuple[str, ...] = ()
+    """The incarnations of gateways that run then."""
 
 
-Entry = Started | Joined | Sent | Saw | Left | Called | Calm
+# -- faults, and what only those see who are inside -----------------------------------------------
+
+
+class Struck(Struct, frozen=True, tag="struck"):
+    """A fault, from its first effect until it was healed; without an end it never was."""
+
+    begin: float
+    end: float | None
+    fault: str
+    target: str
+    """The process or the stream that it hit."""
+
+    @property
+    def at(self) -> float:
+        return self.begin
+
+
+class Process(Struct, frozen=True, tag="process"):
+    """A gateway, an engine or a store came up, or was seen to be gone."""
+
+    at: float
+    name: str
+    incarnation: str
+    up: bool
+
+
+class Worked(Struct, frozen=True, tag="worked"):
+    """What an engine did for a response, told by itself."""
+
+    at: float
+    engine: str
+    incarnation: str
+    response: str
+    what: Literal["began", "stopped"]
+    attempt: int = 1
+    shown: tuple[str, ...] = ()
+    """What it was shown when it began, a word for each item (``vivace.engines.scripted``)."""
+    said: str = ""
+    """And the text behind that from which it was to go on."""
+
+
+class Printed(Struct, frozen=True, tag="printed"):
+    """All that a process logged, or left with a service that must not know words of clients."""
+
+    at: float
+    process: str
+    text: str
+
+
+class Table(Struct, frozen=True, tag="table"):
+    """What is on record at the end. Rows of ``turns`` have ``id``, ``owner``, ``previous_id``,
+    ``status``, ``response``, ``input`` and, where there is one, ``holder``; those of ``orders``
+    ``id``, ``turn_id``, ``state``, ``applied_by``; those of ``once`` ``owner``, ``key``,
+    ``turn_id``."""
+
+    at: float
+    name: str
+    rows: list[dict[str, Any]]
+
+
+Entry = (
+    Started
+    | Joined
+    | Sent
+    | Saw
+    | Left
+    | Called
+    | Calm
+    | Struck
+    | Process
+    | Worked
+    | Printed
+    | Table
+)
 Note = Callable[[Entry], None]
 """Takes an entry down."""
 
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+
+
+class Recorder:
+    """Takes entries down and to a file at once, so that a run that dies leaves what it saw."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.history: list[Entry] = []
+        self._encoder = msgspec.json.Encoder()
+        self._file = path.open("wb")
+
+    def __call__(self, entry: Entry) -> None:
+        self.history.append(entry)
+        self._file.write(self._encoder.encode(entry) + b"\n")
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def save(path: Path, history: Iterable[Entry]) -> None:
@@ -104,4 +209,6 @@ def save(path: Path, history: Iterable[Entry]) -> None:
 
 
 def load(path: Path) -> list[Entry]:
-    return _decoder.decode_lines(path.read_bytes())
+    """All entries; half a line at the end, of a recorder that was killed, is none."""
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    return _decoder.decode_lines(whole)

@@ -5,75 +5,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from chaos.history import Called, Calm, Entry, Event, Joined, Left, Saw, Sent, Started
+from chaos.history import (
+    Called,
+    Calm,
+    Entry,
+    Event,
+    Joined,
+    Left,
+    Saw,
+    Sent,
+    Started,
+    Struck,
+    Table,
+    Worked,
+)
+from chaos.lives import ENDED, TERMINAL, Asked, Life, Observed, Reading, Receipt, Steered
 
-__all__ = ["ENDED", "TERMINAL", "Life", "Observed", "Receipt", "Steered", "Story"]
+__all__ = ["Story"]
 
-TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
-ENDED = frozenset({"completed", "incomplete", "cancelled", "failed"})
 _Lane = tuple[str, str | None]
 """Of which stream, and its name there."""
-
-
-class Life:
-    """One response, as the stream saw it that asked for it."""
-
-    def __init__(self, owner: str, created: Saw, before: Life | None) -> None:
-        response = created.event["response"]
-        self.id: str = response["id"]
-        self.owner = owner
-        self.client = created.client
-        self.lane: str | None = created.event.get("stream_id")
-        self.at = created.at
-        self.tag: str | None = response["metadata"].get("tag")
-        """Of the request that it answers; a successor has its ancestor's."""
-        self.parent: str | None = response["previous_response_id"]
-        self.before = before
-        """The one before it on its lane."""
-        self.events: list[Event] = []
-        self.end: Event | None = None
-        """The response object of its terminal event."""
-        self.stored: bool = response["store"]
-
-    @property
-    def succeeds(self) -> bool:
-        """Whether it follows a steered one by itself rather than answers a request."""
-        return self.before is not None and self.tag is not None and self.before.tag == self.tag
-
-
-class Steered:
-    """A steer as it was sent, known by its words, which no other has."""
-
-    def __init__(self, text: str, target: str, owner: str, client: str | None) -> None:
-        self.text = text
-        self.target = target
-        self.owner = owner
-        self.client = client
-        """None for one over HTTP."""
-        self.receipt: str | None = None
-        """Known from the start only over HTTP."""
-        self.refused = 0
-        self.returned = 0
-
-
-class Receipt:
-    """A steer as it was accepted: its words are not said again."""
-
-    def __init__(self, name: str, client: str | None, target: str) -> None:
-        self.id = name
-        self.client = client
-        self.target = target
-        self.accepted = 0
-        self.pending = 0
-        self.returned = 0
-
-
-class Observed:
-    """How somebody saw a response to have ended."""
-
-    def __init__(self, at: float, response: Event) -> None:
-        self.at = at
-        self.response = response
+_MOVED = "resumed_elsewhere"
 
 
 class Story:
@@ -81,29 +33,53 @@ class Story:
         self.history = history
         self.started = next((e for e in history if isinstance(e, Started)), Started(0))
         self.calm = next((e for e in reversed(history) if isinstance(e, Calm)), None)
+        self.faults = [entry for entry in history if isinstance(entry, Struck)]
+        self.work = [entry for entry in history if isinstance(entry, Worked)]
+        self.tables = {entry.name: entry for entry in history if isinstance(entry, Table)}
+        self.rows: dict[str, Event] = {}
+        """Turns on record at the end, also those that no client heard of."""
         self.joined: dict[str, Joined] = {}
         self.left: dict[str, Left] = {}
-        self.replays: dict[str, list[Event]] = {}
-        """What each reader of a response saw that it had not asked for itself."""
         self.calls: list[Called] = []
-        self.creates: dict[str, tuple[float, Event]] = {}
-        """Requests for a turn and when they were made, by their tag."""
+        self.creates: dict[str, Asked] = {}
+        """Requests for a turn as they were first made, by their tag."""
+        self.requests: list[Asked] = []
+        """All of them, those that were sent again too."""
         self.lives: dict[str, Life] = {}
         """In the order in which they were created."""
+        self.strays: list[Reading] = []
+        """Readings of responses that nobody here saw accepted."""
         self.ends: dict[str, list[Observed]] = defaultdict(list)
         self.steers: dict[str, Steered] = {}
         self.receipts: dict[str, Receipt] = {}
         self.disorder: list[tuple[str, str]] = []
         """What no order of things explains, each with the response it is about."""
-        self._active: dict[_Lane, Life] = {}
-        self._latest: dict[_Lane, Life] = {}
+        self._active: dict[_Lane, Reading] = {}
+        self._latest: dict[_Lane, Reading] = {}
+        self._early: list[Reading] = []
+        self._resuming: dict[_Lane, Sent] = {}
         for entry in history:
             self._read(entry)
+        for reading in self._early:
+            (self.lives[reading.id].readings if reading.id in self.lives else self.strays).append(
+                reading
+            )
 
     def stayed(self, client: str) -> bool:
         """Whether this stream was open when all was calm."""
         left = self.left.get(client)
         return left is None or (self.calm is not None and left.at > self.calm.at)
+
+    def replays(self, client: str) -> bool:
+        """Whether this stream reads a response that it did not ask for."""
+        return self.joined[client].replays is not None
+
+    def disturbed(self, begin: float, end: float | None) -> bool:
+        """Whether a fault was in effect at some time in between."""
+        return any(
+            (end is None or fault.begin <= end) and (fault.end is None or fault.end >= begin)
+            for fault in self.faults
+        )
 
     def asked(self, method: str, response_id: str, rest: str = "") -> list[Called]:
         path = f"/v1/responses/{response_id}{rest}"
@@ -116,7 +92,7 @@ class Story:
             case Joined():
                 self.joined[entry.client] = entry
                 if entry.replays is not None:
-                    self.replays[entry.client] = []
+                    self._open(entry.client, None, entry.replays, entry.after)
             case Left():
                 self.left[entry.client] = entry
             case Sent():
@@ -126,46 +102,70 @@ class Story:
             case Called():
                 self.calls.append(entry)
                 self._called(entry)
-            case Started() | Calm():
+            case Table() if entry.name == "turns":
+                self._recorded(entry)
+            case _:
                 pass
+
+    def _recorded(self, table: Table) -> None:
+        for row in table.rows:
+            self.rows[row["id"]] = row
+            response = row.get("response")
+            if response and response["status"] in ENDED:
+                self.ends[row["id"]].append(Observed(table.at, response, "the table"))
 
     def _sent(self, entry: Sent) -> None:
         event = entry.event
         if isinstance(event, str):
             return
+        owner = self.joined[entry.client].owner
         if event["type"] == "response.create":
-            self.creates[event["metadata"]["tag"]] = entry.at, event
+            self._ask(Asked(entry.at, owner, event))
         elif event["type"] == "response.steer":
-            owner = self.joined[entry.client].owner
             text, target = event["input"], event["previous_response_id"]
             self.steers[text] = Steered(text, target, owner, entry.client)
+        elif event["type"] == "response.resume":
+            self._resuming[entry.client, event.get("stream_id")] = entry
+
+    def _ask(self, asked: Asked) -> None:
+        self.requests.append(asked)
+        self.creates.setdefault(asked.tag, asked)
 
     def _called(self, call: Called) -> None:
         body, answer = call.body or {}, call.answer if isinstance(call.answer, dict) else {}
         if call.path == "/v1/responses" and call.method == "POST":
-            self.creates[body["metadata"]["tag"]] = call.begin, body
+            self._ask(Asked(call.begin, call.owner, body, refused=_code(answer)))
+            if call.status == 200 and "id" in answer:
+                self.lives.setdefault(answer["id"], Life(call.owner, answer, call.at))
         elif call.path.endswith("/steer"):
-            target = call.path.split("/")[-2]
-            steer = self.steers.get(body["input"])  # it may have come back already
-            if steer is None:
-                steer = Steered(body["input"], target, call.owner, None)
-                self.steers[steer.text] = steer
-            if call.status == 200:
-                steer.receipt = answer["steer"]["id"]
-        elif call.status == 200 and answer.get("status") in ENDED:
-            self.ends[answer["id"]].append(Observed(call.at, answer))
+            self._called_steer(call, body["input"], answer)
+        if call.status == 200 and answer.get("status") in ENDED:
+            self.ends[answer["id"]].append(Observed(call.at, answer, f"{call.method} {call.path}"))
+
+    def _called_steer(self, call: Called, text: str, answer: Event) -> None:
+        target = call.path.split("/")[-2]
+        steer = self.steers.setdefault(text, Steered(text, target, call.owner, None))
+        if call.status == 200:  # it may have come back already
+            steer.receipt = answer["steer"]["id"]
 
     def _saw(self, entry: Saw) -> None:
         event = entry.event
         kind: str = event["type"]
         if kind in TERMINAL:
-            self.ends[event["response"]["id"]].append(Observed(entry.at, event["response"]))
-        if entry.client in self.replays:
-            self.replays[entry.client].append(event)
-        elif kind.startswith("response.steer."):
+            response = event["response"]
+            self.ends[response["id"]].append(Observed(entry.at, response, entry.client))
+        if kind.startswith("response.steer."):
             self._heard(entry.client, kind.rpartition(".")[2], event["steer"])
+        elif kind == "error":
+            self._refused(entry.client, event)
         elif "sequence_number" in event:
             self._followed(entry, event)
+
+    def _refused(self, client: str, event: Event) -> None:
+        if _code(event) == _MOVED:
+            taken = self._active.pop((client, event.get("stream_id")), None)
+            if taken is not None:
+                taken.moved = True
 
     def _heard(self, client: str, kind: str, steer: Event) -> None:
         name = steer.get("id")
@@ -183,27 +183,75 @@ class Story:
             sent.returned += name is not None
             sent.refused += name is None
 
+    # -- events of responses ----------------------------------------------------------------------
+
     def _followed(self, entry: Saw, event: Event) -> None:
         place = entry.client, event.get("stream_id")
-        if event["type"] == "response.created":
-            self._begin(entry, place)
-        life = self._active.get(place)
         named = (event.get("response") or {}).get("id") or event.get("response_id")
-        if life is None or named not in (None, life.id):
-            where = f"on lane {place[1]} of {place[0]}, where {life.id if life else 'nothing'} runs"
+        self._resume(place, named)
+        if event["type"] == "response.created" and not self._expected(place, named):
+            self._begin(entry, place)
+        reading = self._active.get(place)
+        if reading is None or named not in (None, reading.id):
+            runs = reading.id if reading else "nothing"
+            where = f"on lane {place[1]} of {place[0]}, where {runs} runs"
             self.disorder.append((named or "", f"{event['type']} {where}"))
             return
-        life.events.append(event)
+        reading.events.append(event)
         if event["type"] in TERMINAL:
-            life.end = event["response"]
-            life.stored = event["response"]["store"]
+            self._ended(reading, event["response"])
             del self._active[place]
 
+    def _resume(self, place: _Lane, named: str | None) -> None:
+        """A lane that is silent, and asked to go on, goes on with what it asked for."""
+        sent = self._resuming.get(place)
+        if sent is None or place in self._active:
+            return
+        asked = sent.event
+        assert isinstance(asked, dict)
+        if named in (None, asked["response_id"]):
+            del self._resuming[place]
+            self._open(*place, asked["response_id"], asked.get("starting_after"))
+
+    def _expected(self, place: _Lane, named: str | None) -> bool:
+        """Whether this lane reads from its first event on what it did not ask for just now."""
+        reading = self._active.get(place)
+        return reading is not None and not reading.events and reading.id == named
+
+    def _ended(self, reading: Reading, response: Event) -> None:
+        life = self.lives.get(reading.id)
+        if life is not None and life.end is None:
+            life.end, life.stored = response, response["store"]
+
+    def _open(self, client: str, lane: str | None, name: str, after: int | None) -> Reading:
+        reading = Reading(name, client, lane, after)
+        life = self.lives.get(name)
+        (life.readings if life else self._early).append(reading)
+        self._active[client, lane] = self._latest[client, lane] = reading
+        return reading
+
     def _begin(self, entry: Saw, place: _Lane) -> None:
-        life = Life(self.joined[entry.client].owner, entry, self._latest.get(place))
-        if life.id in self.lives:
-            self.disorder.append((life.id, "created twice"))
+        response, before = entry.event["response"], self._latest.get(place)
         if place in self._active:
             ran = self._active[place].id
-            self.disorder.append((life.id, f"created on lane {place[1]} while {ran} ran there"))
-        self.lives[life.id] = self._active[place] = self._latest[place] = life
+            what = f"created on lane {place[1]} while {ran} ran there"
+            self.disorder.append((response["id"], what))
+        life = self.lives.get(response["id"])
+        if life is None:
+            life = Life(self.joined[entry.client].owner, response, entry.at, entry.client)
+            life.lane, life.before = place[1], self.lives.get(before.id) if before else None
+            self.lives[life.id] = life
+        follows = before is not None and not before.asked and life.parent == before.id
+        if not follows and life.asked and not self._has_key(life):
+            self.disorder.append((life.id, "created twice"))
+        self._open(*place, life.id, None).asked = not follows
+
+    def _has_key(self, life: Life) -> bool:
+        """Whether whoever asked for it may ask again and be shown the same."""
+        asked = self.creates.get(life.tag or "")
+        return asked is not None and asked.key is not None
+
+
+def _code(answer: Event) -> str | None:
+    error = answer.get("error")
+    return error.get("code") if isinstance(error, dict) else None

@@ -1,0 +1,33 @@
+"""I9: in any t seconds a key gets at most limit · (1 + t/60) requests through."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from chaos.invariants.found import Found
+from chaos.story import Story
+
+__all__ = ["limits"]
+
+_MINUTE = 60.0
+_SLACK = 1.0
+"""Of a limit: what rounding may let through."""
+
+
+def limits(story: Story) -> Found:
+    """A turn is charged between its request and its ``created``: those whose both lie in a span
+    of time were all charged in it."""
+    passed: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for life in story.lives.values():
+        asked = story.creates.get(life.tag or "")
+        if asked and asked.body.get("model") in story.started.limits and not life.succeeds:
+            passed[life.owner, asked.body["model"]].append((asked.at, life.at))
+    for (owner, model), spans in passed.items():
+        limit = story.started.limits[model]
+        for begin, _ in spans:
+            inside = sorted(end for start, end in spans if start >= begin)
+            for count, end in enumerate(inside, 1):
+                if count > limit * (1 + (end - begin) / _MINUTE) + _SLACK:
+                    seconds = f"{end - begin:.1f} seconds"
+                    yield f"{owner} got {count} turns of {model} through in {seconds}", (owner,)
+                    return
