@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 
 from chaos.history import (
     Called,
@@ -80,6 +81,15 @@ class Story:
             (end is None or fault.begin <= end) and (fault.end is None or fault.end >= begin)
             for fault in self.faults
         )
+
+    @cached_property
+    def deletions(self) -> dict[str, Called]:
+        """Those that were deleted, or may have been."""
+        return {
+            call.path.rpartition("/")[2]: call
+            for call in self.calls
+            if call.method == "DELETE" and call.status in (200, None)
+        }
 
     def asked(self, method: str, response_id: str, rest: str = "") -> list[Called]:
         path = f"/v1/responses/{response_id}{rest}"

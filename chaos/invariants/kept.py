@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from chaos.history import Called
 from chaos.invariants.found import Found
 from chaos.lives import ENDED, Life
 from chaos.story import Story
@@ -11,21 +10,12 @@ __all__ = ["kept"]
 
 
 def kept(story: Story) -> Found:
-    deleted = _deletions(story)
     for life in story.lives.values():
-        gone = deleted.get(life.id)
+        gone = story.deletions.get(life.id)
         if gone is None:
             yield from _still_there(story, life)
         elif gone.end is not None:
             yield from _really_gone(story, life, gone.end)
-
-
-def _deletions(story: Story) -> dict[str, Called]:
-    return {
-        call.path.rpartition("/")[2]: call
-        for call in story.calls
-        if call.method == "DELETE" and call.status in (200, None)
-    }
 
 
 def _still_there(story: Story, life: Life) -> Found:

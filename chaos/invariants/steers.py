@@ -87,15 +87,18 @@ def _by_http(story: Story, texts: list[str]) -> int:
 
 def _is_kept(story: Story, target: str) -> bool:
     life = story.lives.get(target)
-    deleted = any(call.status in (200, None) for call in story.asked("DELETE", target))
-    return life is not None and life.stored and not deleted
+    return life is not None and life.stored and target not in story.deletions
 
 
 def _accounted(story: Story, target: str) -> int:
-    """Steers of it that the record says were handed back, or wait for outputs."""
+    """Steers of it that the record says were handed back or wait for outputs, or that went with a
+    successor that was deleted."""
     table = story.tables.get("orders")
     states = [row["state"] for row in table.rows if row["turn_id"] == target] if table else []
-    return sum(state in (_RETURNED, "pending") for state in states)
+    heirs = [life for life in story.lives.values() if life.parent == target]
+    return sum(state in (_RETURNED, "pending") for state in states) + sum(
+        heir.id in story.deletions for heir in heirs
+    )
 
 
 def _orders(story: Story) -> Found:
@@ -108,5 +111,5 @@ def _orders(story: Story) -> Found:
         if row["state"] == _APPLIED and receipt is not None and receipt.returned:
             yield f"steer {name} was handed back, and is on record as applied", (name, target)
         heir = row.get("applied_by")
-        if row["state"] == _APPLIED and heir not in story.rows:
+        if row["state"] == _APPLIED and heir not in story.rows.keys() | story.deletions.keys():
             yield f"steer {name} was applied by {heir}, which is not on record", (name, target)
