@@ -33,7 +33,8 @@ class Asked(Struct, frozen=True):
     owner: str
     body: Event
     refused: str | None = None
-    """The code of the error that it got."""
+    """The code of the error that it got over HTTP."""
+    status: int | None = None
 
     @property
     def tag(self) -> str:

@@ -144,7 +144,7 @@ class Story:
     def _called(self, call: Called) -> None:
         body, answer = call.body or {}, call.answer if isinstance(call.answer, dict) else {}
         if call.path == "/v1/responses" and call.method == "POST":
-            self._ask(Asked(call.begin, call.owner, body, refused=_code(answer)))
+            self._ask(Asked(call.begin, call.owner, body, _code(answer), call.status))
             if call.status == 200 and "id" in answer:
                 self.lives.setdefault(answer["id"], Life(call.owner, answer, call.at))
         elif call.path.endswith("/steer"):

@@ -29,7 +29,17 @@ def once(story: Story) -> Found:
         if len(ran) > 1:
             ids = tuple(sorted(name for tag in ran for name in made[owner, tag]))
             yield f"key {key} of {owner} was taken for {len(ran)} different requests", ids
+        for request in requests:
+            if ran and request.tag not in ran and _refused_otherwise(request):
+                what = f"another request under key {key} of {owner} was refused as"
+                yield f"{what} {request.refused}", (request.tag,)
     yield from _twice_on_record(story)
+
+
+def _refused_otherwise(request: Asked) -> bool:
+    """For good, and not because of the key."""
+    final = request.status is not None and 400 <= request.status < 500 and request.status != 429
+    return final and request.refused != REUSED
 
 
 def _made(story: Story) -> dict[tuple[str, str], set[str]]:

@@ -162,6 +162,36 @@ def a_replay_leaves_something_out(history: list[Entry]) -> None:
     del history[_index(history, Joined, client="r") + 2]
 
 
+def _with_key(history: list[Entry], tag: str, key: str) -> None:
+    for entry in history:
+        event = entry.event if isinstance(entry, Sent) else None
+        if isinstance(event, dict) and event.get("metadata") == {"tag": tag}:
+            event["idempotency_key"] = key
+
+
+def one_key_serves_two_requests(history: list[Entry]) -> None:
+    for tag in ("t3", "t4"):
+        _with_key(history, tag, "k")
+
+
+def a_request_with_a_key_runs_twice(history: list[Entry]) -> None:
+    _with_key(history, "t4", "k")
+    tell = Telling()
+    tell.note(Joined, "c", "bob")
+    tell.create("c", "t4", "Quick")
+    tell.turn("c", "resp_6", "t4", "Quick")
+    _with_key(tell.history, "t4", "k")
+    before = _index(history, Calm)
+    history[before:before] = tell.history
+
+
+def a_key_is_refused_for_another_reason(history: list[Entry]) -> None:
+    _with_key(history, "t4", "k")
+    body = {"input": "Other", "metadata": {"tag": "t9"}, "idempotency_key": "k"}
+    error = {"error": {"code": "invalid_request"}}
+    history.append(Called(9, 9.1, "bob", "POST", "/v1/responses", body, 400, error))
+
+
 def a_steer_is_accepted_twice(history: list[Entry]) -> None:
     _again(history, _seen(history, "response.steer.accepted", "steer_1"))
 
@@ -277,6 +307,11 @@ WAYS: dict[str, list[Break]] = {
         the_output_is_not_what_was_done,
         a_replay_tells_it_differently,
         a_replay_leaves_something_out,
+    ],
+    "I4 once per key": [
+        one_key_serves_two_requests,
+        a_request_with_a_key_runs_twice,
+        a_key_is_refused_for_another_reason,
     ],
     "I5 steers": [
         a_steer_is_accepted_twice,

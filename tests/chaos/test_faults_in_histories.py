@@ -1,0 +1,232 @@
+"""What faults may do to a history, and what not: each told in a few entries."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+from chaos.history import (
+    Called,
+    Calm,
+    Entry,
+    Event,
+    Joined,
+    Left,
+    Process,
+    Saw,
+    Sent,
+    Started,
+    Struck,
+    Table,
+)
+from chaos.invariants import check
+from msgspec.structs import replace
+
+from tests.chaos.telling import Telling, receipt
+
+CUT = 3
+"""So many events were seen before the fault."""
+
+
+def _names(history: list[Entry]) -> set[str]:
+    return {violation.invariant for violation in check(history)}
+
+
+def _row(turn: Event, inputs: list[str]) -> Event:
+    items = [{"type": "message", "role": "user", "content": text} for text in inputs]
+    return {
+        "id": turn["id"],
+        "owner": "alice",
+        "previous_id": turn["previous_response_id"],
+        "status": turn["status"],
+        "response": turn,
+        "input": items,
+        "holder": None,
+    }
+
+
+def told_again(change: Callable[[list[Event]], None] = lambda _: None) -> list[Entry]:
+    """alice's gateway is killed under her turn; she comes back, resumes and reads the rest, as
+    ``change`` leaves it."""
+    tell = Telling()
+    tell.note(Started)
+    tell.note(Joined, "a", "alice")
+    tell.create("a", "t1", "First")
+    tell.turn("a", "resp_1", "t1", "First", output="Well, then.")
+    seen = [entry for entry in tell.history if isinstance(entry, Saw)]
+    rest = [copy.deepcopy(entry.event) for entry in seen[CUT:]]
+    history = tell.history[: tell.history.index(seen[CUT])]
+    history += [Left(1, "a", "closed"), Struck(1, 2, "kill", "gateway")]
+    history.append(Joined(3, "b", "alice"))
+    resume = {"type": "response.resume", "response_id": "resp_1", "starting_after": CUT - 1}
+    history.append(Sent(3, "b", resume))
+    change(rest)
+    history += [Saw(3.5, "b", event) for event in rest]
+    history.append(Calm(4, {}, ("g2",)))
+    end = rest[-1]["response"]
+    history.append(Called(5, 5.1, "alice", "GET", "/v1/responses/resp_1", None, 200, end))
+    history.append(Table(6, "turns", [_row(end, ["First"])]))
+    return history
+
+
+def test_who_comes_back_and_reads_the_rest_sees_nothing_wrong() -> None:
+    assert check(told_again()) == []
+
+
+def test_a_resume_that_begins_too_late_has_left_something_out() -> None:
+    def begin_after(rest: list[Event]) -> None:
+        del rest[0]
+
+    assert "I3 one text" in _names(told_again(begin_after))
+
+
+def test_a_resume_that_begins_too_early_says_something_twice() -> None:
+    def begin_before(rest: list[Event]) -> None:
+        rest.insert(0, rest[0] | {"sequence_number": CUT - 1})
+
+    assert "I3 one text" in _names(told_again(begin_before))
+
+
+def test_a_resumed_text_that_is_not_the_output_is_found() -> None:
+    def other_words(rest: list[Event]) -> None:
+        for event in rest:
+            if event["type"] == "response.output_text.done":
+                event["text"] += "?"
+
+    assert "I3 one text" in _names(told_again(other_words))
+
+
+def _jump_to(number: int) -> Callable[[list[Event]], None]:
+    def change(rest: list[Event]) -> None:
+        for offset, event in enumerate(rest):
+            event["sequence_number"] = number + offset
+
+    return change
+
+
+def test_a_jump_is_declared_by_its_number() -> None:
+    assert check(told_again(_jump_to(1_000_000))) == []
+    assert check(told_again(_jump_to(3_000_000))) == []
+    assert "I3 one text" in _names(told_again(_jump_to(1_000_001)))
+    assert "I3 one text" in _names(told_again(_jump_to(77)))
+
+
+def test_a_turn_that_died_with_its_gateway_is_not_kept() -> None:
+    history = told_again()
+    last = next(i for i, entry in enumerate(history) if isinstance(entry, Joined) and i > 5)
+    history = [*history[:last], Calm(4, {}, ("g2",))]
+    path = "/v1/responses/resp_1"
+    history.append(Called(5, 5.1, "alice", "GET", path, None, 404, {"error": {}}))
+    history.append(Table(6, "turns", []))
+    found = check(history)
+    assert {violation.invariant for violation in found} == {"I1 kept"}
+    assert all("resp_1" in violation.about for violation in found)
+
+
+def test_a_call_that_never_came_back_proves_nothing() -> None:
+    history = told_again()
+    path = "/v1/responses/resp_1"
+    for method in ("GET", "DELETE"):
+        without = [*history, Called(5.5, None, "alice", method, path)]
+        assert check(without) == []
+
+
+def test_a_turn_asked_for_over_http_is_accepted_when_it_is_answered() -> None:
+    body = {"input": "Go", "background": True, "metadata": {"tag": "t1"}}
+    queued = {"id": "resp_1", "status": "queued", "metadata": {"tag": "t1"}, "store": True}
+    queued["previous_response_id"] = None
+    path = "/v1/responses/resp_1"
+    history: list[Entry] = [
+        Called(1, 2, "alice", "POST", "/v1/responses", body, 200, queued),
+        Struck(3, 4, "kill", "gateway"),
+        Calm(5, {}),
+        Called(6, 7, "alice", "GET", path, None, 404, {"error": {}}),
+    ]
+    assert _names(history) == {"I1 kept"}
+    unanswered = replace(history[0], end=None, status=None, answer=None)
+    assert check([unanswered, *history[1:]]) == []
+
+
+def test_who_loses_a_turn_to_another_stream_need_not_see_its_end() -> None:
+    history = told_again()
+    left = next(i for i, entry in enumerate(history) if isinstance(entry, Left))
+    moved = {"type": "error", "status": 409, "error": {"code": "resumed_elsewhere"}}
+    history[left] = Saw(1, "a", moved)
+    assert "I2 one end" not in _names(history)
+    history[left] = Saw(1, "a", moved | {"error": {"code": "other"}})
+    assert "I2 one end" in _names(history)
+
+
+# -- steers of clients that were cut off ----------------------------------------------------------
+
+
+def steered(*orders: Event, applied: bool, accepted: bool = True) -> list[Entry]:
+    """alice steers and is cut off at once; what became of it is on record only."""
+    tell = Telling()
+    tell.note(Started)
+    tell.note(Joined, "a", "alice")
+    tell.create("a", "t1", "First")
+
+    def steer() -> None:
+        tell.steer("a", "resp_1", "In French")
+        if accepted:
+            tell.see("a", **receipt("accepted", "resp_1", id="steer_1"))
+
+    tell.turn("a", "resp_1", "t1", "First", steered=steer)
+    tell.note(Left, "a", "closed")
+    tell.history.append(Struck(tell.at(), tell.at(), "kill", "gateway"))
+    tell.note(Calm, {})
+    tell.look("alice", "resp_1")
+    end = next(
+        entry.answer
+        for entry in tell.history
+        if isinstance(entry, Called) and entry.path.endswith("resp_1")
+    )
+    rows = [_row(end, ["First"])]
+    if applied:
+        rows.append(_row(end | {"id": "resp_2", "previous_response_id": "resp_1"}, ["In French"]))
+    tell.note(Table, "turns", rows)
+    if orders:
+        tell.note(Table, "orders", list(orders))
+    return tell.history
+
+
+ORDER = {"id": "steer_1", "turn_id": "resp_1", "kind": "steer", "applied_by": None}
+
+
+def test_a_steer_that_was_applied_unseen_is_on_record() -> None:
+    assert check(steered(applied=True)) == []
+    order = ORDER | {"state": "applied", "applied_by": "resp_2"}
+    assert check(steered(order, applied=True)) == []
+
+
+def test_a_steer_that_was_accepted_and_is_nowhere_is_lost() -> None:
+    assert _names(steered(applied=False)) == {"I5 steers"}
+
+
+def test_a_steer_whose_acceptance_nobody_saw_may_be_lost() -> None:
+    assert check(steered(applied=False, accepted=False)) == []
+
+
+@pytest.mark.parametrize("state", ["returned", "pending"])
+def test_a_steer_that_the_record_accounts_for_is_not_lost(state: str) -> None:
+    assert check(steered(ORDER | {"state": state}, applied=False)) == []
+
+
+def test_a_steer_that_is_said_to_be_applied_by_nobody_is_found() -> None:
+    order = ORDER | {"state": "applied", "applied_by": "resp_9"}
+    assert "I5 steers" in _names(steered(order, applied=True))
+
+
+# -- ghosts ---------------------------------------------------------------------------------------
+
+
+def test_an_open_turn_is_no_ghost_while_its_holder_lives() -> None:
+    history = told_again()
+    table = history.pop()
+    assert isinstance(table, Table)
+    history.insert(0, Process(0, "gateway", "g2", True))
+    for holder, found in (("g2", set[str]()), ("g1", {"I8 no ghosts"})):
+        row = table.rows[0] | {"status": None, "response": None, "holder": holder}
+        assert _names([*history, replace(table, rows=[row])]) == found
