@@ -126,6 +126,8 @@ class Work(Struct, frozen=True, kw_only=True):
     said: SoFar | None = None
     """What another engine has said of this very turn before it died; ``sampling.max_tokens`` is
     what is left. Only for engines that can go on from it (``continuing.py``)."""
+    attempt: int = 1
+    """How many engines were given it, this one among them."""
     owner: str = ""
     """Whose work it is. An engine that runs in our process tree shares no cache between owners;
     an HTTP endpoint has no way to be told."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import secrets
 import zlib
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
@@ -56,6 +57,7 @@ __all__ = [
     "Capacity",
     "Die",
     "Fail",
+    "Mark",
     "Recite",
     "Reply",
     "Say",
@@ -89,6 +91,18 @@ class Recite(Struct, frozen=True, tag_field="do", tag="recite"):
         return f"shown{''.join(words)}\n"
 
 
+class Mark(Struct, frozen=True, tag_field="do", tag="mark"):
+    """Say words that tell where they come from, a token each: what they answer, which one it is,
+    which engine says it since when, and on which attempt. Who reads the answer can tell whether
+    engines that took over from each other left a word out or said one twice."""
+
+    times: int = 1
+
+    def words(self, newest: str, engine: str, attempt: int) -> Iterator[str]:
+        marker = f"{zlib.crc32(newest.encode()):08x}"
+        return (f" m{marker}.{index}@{engine}.a{attempt}" for index in range(self.times))
+
+
 class Call(Struct, frozen=True, tag_field="do", tag="call"):
     """Call a tool; ``text`` is a function's arguments (as JSON) or a custom tool's input."""
 
@@ -115,7 +129,7 @@ class Die(Struct, frozen=True, tag_field="do", tag="die"):
     message: str = "The script says that the engine dies."
 
 
-Act = Say | Think | Recite | Call | Stall | Fail | Die
+Act = Say | Think | Recite | Mark | Call | Stall | Fail | Die
 
 
 class Reply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -228,6 +242,7 @@ class ScriptedEngine:
         self._dead: str | None = None
         self._thawed = asyncio.Event()
         self._thawed.set()
+        self._incarnation = _incarnation()
 
     def play(self, replies: Iterable[Reply]) -> None:
         """Prefer these replies from now on."""
@@ -235,6 +250,7 @@ class ScriptedEngine:
 
     async def start(self) -> None:
         self._dead = None
+        self._incarnation = _incarnation()
 
     async def stop(self) -> None:
         self.die("The engine was stopped.")
@@ -269,7 +285,8 @@ class ScriptedEngine:
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if self._dead is not None:
             raise EngineAbsent(self._dead)
-        request = _Request(work, self._script.reply_to(work), self._cache.read(work))
+        acts, prompt = self._script.reply_to(work), self._cache.read(work)
+        request = _Request(work, acts, prompt, self._incarnation)
         if not self._capacity.prefill_rate:
             request.unread = 0
         self._requests.append(request)
@@ -348,10 +365,16 @@ class ScriptedEngine:
             self._requests.remove(request)
 
 
+def _incarnation() -> str:
+    """A name that an engine has from one start to the next."""
+    return f"n{secrets.token_hex(3)}"
+
+
 class _Request:
-    def __init__(self, work: Work, acts: Iterable[Act], prompt: Prompt) -> None:
+    def __init__(self, work: Work, acts: Iterable[Act], prompt: Prompt, engine: str) -> None:
         said = work.said
         self.prompt = prompt
+        self._engine = engine
         self.priority = work.priority
         self.unread = prompt.length - prompt.cached + (said.tokens if said is not None else 0)
         self.stalled_until = 0.0
@@ -478,6 +501,11 @@ class _Request:
         for act in acts:
             if isinstance(act, Stall | Fail | Die):
                 yield act
+                continue
+            if isinstance(act, Mark):
+                for word in act.words(_newest(work)[1], self._engine, work.attempt):
+                    yield TextDelta(word, ids=(next(number),))
+                    self.texts.append(word)
                 continue
             if isinstance(act, Call):
                 yield CallOpened(act.name, act.custom, act.namespace, ids=(next(number),))

@@ -100,6 +100,7 @@ class Attempts:
         self.over = left is not None and left <= 0
         self.work = replace(
             self._asked,
+            attempt=self.work.attempt + 1,
             said=SoFar(tuple(self._said), self._tokens, tally.trace),
             sampling=replace(self._asked.sampling, max_tokens=left),
         )
