@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import httpx
+from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from chaos.history import Called, Event, Joined, Left, Note, Saw, Sent
 from chaos.lives import TERMINAL
 
-__all__ = ["Caller", "Talker"]
+__all__ = ["Caller", "Progress", "Talker"]
 
 _LONGEST = 30.0
 """Seconds that a client waits for anything."""
@@ -36,7 +37,10 @@ class Talker:
         self.owed = 0
         """Things it said that were not answered yet."""
         self.running: dict[str | None, str] = {}
+        self.numbers: dict[str, int] = {}
+        """The last event that it saw of each response."""
         self.closed = False
+        self._resuming: str | None = None
         self._note = note
         self._socket = socket
 
@@ -74,6 +78,13 @@ class Talker:
         with contextlib.suppress(ConnectionClosed):
             await self._socket.send(event if isinstance(event, str) else json.dumps(event))
 
+    async def resume(self, response_id: str, after: int) -> None:
+        """Ask for the rest of a response; an error says that this cannot be had."""
+        self.running[None] = self._resuming = response_id
+        self.numbers[response_id] = after
+        event = {"type": "response.resume", "response_id": response_id, "starting_after": after}
+        await self.say(event)
+
     def vanish(self) -> None:
         """As a client does that crashed."""
         self.closed = True
@@ -95,6 +106,10 @@ class Talker:
             return
         self._note(Saw(time.monotonic(), self.name, event))
         kind = event["type"]
+        running = self.running.get(event.get("stream_id"))
+        numbered = "sequence_number" in event and not kind.startswith("response.steer.")
+        if running is not None and numbered:
+            self.numbers[running], self._resuming = event["sequence_number"], None
         if kind == "response.created":
             self._begin(event)
         elif kind in TERMINAL:
@@ -104,18 +119,39 @@ class Talker:
             if calls:
                 self.calls[response["id"]] = calls
         elif kind == "error" or kind.endswith(".accepted"):
-            self.owed -= 1
+            self._answered(kind)
         elif kind == "response.steer.failed":
             self.owed -= "id" not in event["steer"]
+
+    def _answered(self, kind: str) -> None:
+        self.owed -= 1
+        if kind == "error" and self._resuming is not None:
+            self.running.pop(None, None)
+            self._resuming = None
 
     def _begin(self, event: Event) -> None:
         response = event["response"]
         self.ids.append(response["id"])
         self.running[event.get("stream_id")] = response["id"]
+        self.numbers[response["id"]] = event["sequence_number"]
         tag = response["metadata"].get("tag")
         if tag not in self.tags:  # a successor has its ancestor's
             self.tags.add(tag)
             self.owed -= 1
+
+
+class Progress(Struct):
+    """How far somebody has read."""
+
+    id: str | None = None
+    last: int = -1
+    ended: bool = False
+
+    def see(self, event: Event) -> None:
+        if event["type"] == "response.created":
+            self.id, self.ended = event["response"]["id"], False
+        self.last = event.get("sequence_number", self.last)
+        self.ended = self.ended or event["type"] in TERMINAL
 
 
 class Caller:
@@ -124,6 +160,7 @@ class Caller:
     def __init__(self, note: Note, url: str, owner: str, headers: Mapping[str, str]) -> None:
         self.owner = owner
         self._note = note
+        self._reading: dict[str, asyncio.Timeout] = {}
         limits = httpx.Limits(max_connections=64)
         self._http = httpx.AsyncClient(
             base_url=url, headers=dict(headers), timeout=_LONGEST, limits=limits
@@ -146,21 +183,30 @@ class Caller:
         self._note(called)
         return called
 
+    def cut(self, name: str) -> None:
+        """This stream is gone, without a word."""
+        if name in self._reading:
+            self._reading[name].reschedule(asyncio.get_running_loop().time())
+
     async def stream(
         self, name: str, body: Event, seconds: float, created: Callable[[str], None]
-    ) -> None:
+    ) -> Progress:
         """Ask for a turn and read its events, for so long at most."""
         self._note(Joined(time.monotonic(), name, self.owner))
         self._note(Sent(time.monotonic(), name, {"type": "response.create", **body}))
         body = {**body, "stream": True}
-        await self._read_events(name, seconds, "POST", "/v1/responses", body, created)
+        return await self._read_events(name, seconds, "POST", "/v1/responses", body, created)
 
-    async def replay(self, name: str, response_id: str, after: int | None, seconds: float) -> None:
+    async def replay(
+        self, name: str, response_id: str, after: int | None, seconds: float
+    ) -> Progress:
         """Read the events of a response that somebody asked for."""
         self._note(Joined(time.monotonic(), name, self.owner, response_id, after))
         path = f"/v1/responses/{response_id}?stream=true"
         path += f"&starting_after={after}" if after is not None else ""
-        await self._read_events(name, seconds, "GET", path, None)
+        progress = await self._read_events(name, seconds, "GET", path, None)
+        progress.id = progress.id or response_id
+        return progress
 
     async def _read_events(
         self,
@@ -170,27 +216,32 @@ class Caller:
         path: str,
         body: Event | None,
         created: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    ) -> Progress:
         begin = time.monotonic()
         status = None
         how: Any = "vanished"
+        progress = Progress()
         with contextlib.suppress(httpx.TransportError, TimeoutError):
             async with (
-                asyncio.timeout(seconds),
+                asyncio.timeout(seconds) as patience,
                 self._http.stream(method, path, json=body) as answer,
             ):
+                self._reading[name] = patience
                 status = answer.status_code
                 async for line in answer.aiter_lines():
                     if line.startswith("data: {"):
                         event = json.loads(line[6:])
                         self._note(Saw(time.monotonic(), name, event))
+                        progress.see(event)
                         if event["type"] == "response.created":
                             created(event["response"]["id"])
                 how = "left"
+        self._reading.pop(name, None)
         self._note(Left(time.monotonic(), name, how))
         if method == "GET" or status != 200:
             end = None if status is None else time.monotonic()
             self._note(Called(begin, end, self.owner, method, path, body, status))
+        return progress
 
 
 def _read(got: httpx.Response) -> Any:

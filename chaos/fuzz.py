@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import secrets
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from tests.support.http import bearer
 from tests.support.process import Serve
 
 from chaos import api
+from chaos.processes import custom_site
 from chaos.rounds import Outcome, play
 from chaos.workload import SCRIPT, TIERS
 
@@ -36,7 +36,7 @@ def run(folder: Path, *, seconds: float, seed: int, dawdling: bool = False) -> O
         engine=engine,
         owners=_OWNERS,
         tables=tables,
-        environment=late_ports(folder) if dawdling else {},
+        environment=custom_site(folder, "chaos.dawdling") if dawdling else {},
     ) as server:
         playing = play(
             server.url.removesuffix("/v1"),
@@ -48,14 +48,6 @@ def run(folder: Path, *, seconds: float, seed: int, dawdling: bool = False) -> O
         outcome = asyncio.run(playing)
         outcome.faults = server.faults
         return outcome
-
-
-def late_ports(folder: Path) -> dict[str, str]:
-    """The environment of a gateway process whose ports dawdle."""
-    (folder / "sitecustomize.py").write_text("import chaos.dawdling\n")
-    known = os.environ.get("PYTHONPATH")
-    path = [str(folder), str(Path(__file__).parents[1]), *([known] if known else [])]
-    return {"PYTHONPATH": os.pathsep.join(path)}
 
 
 def told(outcome: Outcome) -> str:

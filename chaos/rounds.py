@@ -180,9 +180,9 @@ def _excerpts(history: Sequence[Entry], violations: Sequence[Violation]) -> dict
     return {", ".join(names): excerpt(history, names) for names in list(about)[:_EXCERPTS]}
 
 
-def excerpt(history: Sequence[Entry], about: Sequence[str]) -> str:
+def excerpt(history: Sequence[Entry], about: Sequence[str], lines: int = _LINES) -> str:
     """The last entries that mention one of these; runs of deltas in one line."""
-    lines: list[str] = []
+    found: list[str] = []
     skipped = 0
     for entry in history:
         if isinstance(entry, Saw) and entry.event["type"].endswith(".delta"):
@@ -191,10 +191,10 @@ def excerpt(history: Sequence[Entry], about: Sequence[str]) -> str:
         line = _line(entry)
         if any(name in line for name in about):
             if skipped:
-                lines.append(f"            … {skipped} deltas")
-            lines.append(line[:_WIDTH])
+                found.append(f"            … {skipped} deltas")
+            found.append(line[:_WIDTH])
             skipped = 0
-    return "\n".join(lines[-_LINES:])
+    return "\n".join(found[-lines:])
 
 
 def _line(entry: Entry) -> str:

@@ -61,11 +61,13 @@ class Serve:
         environment: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
         patience: float = 20,
+        port: int | None = None,
     ) -> None:
         """``engine`` adds to the scripted one, or is another if it has a ``kind``; ``owners`` get
         a key each (``tests.support.http.bearer``). ``tables`` are any others of ``vivace.toml``;
-        what stands in ``server`` and ``limits`` is added to what is there."""
-        self.port = free_port()
+        what stands in ``server`` and ``limits`` is added to what is there. A ``port`` is for one
+        that takes the place of another."""
+        self.port = port or free_port()
         self.folder = folder
         self._patience = patience
         given = dict(tables or {})
