@@ -1,13 +1,19 @@
-"""What clients may do to a gateway all at once, on record, and what must hold of the record.
+"""What clients and faults may do to a gateway, on record, and what must hold of the record.
 
 ::
 
     workload ─► clients ─► gateway          a round: many clients do random things
                    │
-                history ─► story ─► invariants ─► violations
+    sessions ──────┤                        a run: clients that come back,
+    faults ────────┤ ◄─ processes           and something is killed among them
+                   │
+                history ─► story ─► invariants ─► violations ─► verdict
 
-``history.py`` is the record: what clients sent and saw, as JSON lines. ``invariants.py`` is the
-only place that says what must hold; it is pure, knows no gateway, and is tested by histories that
-are wrong (``tests/chaos``). ``fuzz.py`` runs rounds against ``vivace serve``, ``soak.py`` keeps up
-mixed traffic and watches what the process holds on to: ``scripts/fuzz`` and ``scripts/soak``.
+``history.py`` is the record: what clients sent and saw, what faults struck, what engines did and
+what the tables hold at the end, as JSON lines. ``invariants/`` is the only place that says what
+must hold; it is pure, knows no gateway, and is tested by histories that are wrong
+(``tests/chaos``). ``verdict.py`` says whether all held, something is broken, or that cannot be
+said. ``fuzz.py`` runs rounds against ``vivace serve``, ``soak.py`` keeps up mixed traffic and
+watches what the process holds on to, ``run.py`` makes runs with faults: ``scripts/fuzz``,
+``scripts/soak`` and ``scripts/chaos``.
 """

@@ -35,6 +35,7 @@ def main() -> int:
         default=",".join([_NONE, *FAULTS]),
         help=f"some of {_NONE}, {', '.join(FAULTS)}; by commas (all)",
     )
+    node.add_argument("--keys", action="store_true", help="ask again under idempotency keys")
     node.add_argument("--folder", type=Path, default=None, help="for histories and logs")
     node.set_defaults(do=_one_node)
     show = commands.add_parser("show", help="what a history tells of a response or a stream")
@@ -58,7 +59,8 @@ def _one_node(given: argparse.Namespace) -> int:
     for name in names:
         for number in range(given.runs):
             place = folder / f"{name}-{number}"
-            run = asyncio.run(one_node(place, f"{seed}/{name}/{number}", FAULTS.get(name)))
+            own = f"{seed}/{name}/{number}"
+            run = asyncio.run(one_node(place, own, FAULTS.get(name), keys=given.keys))
             runs.append(run)
             print(_line(run), flush=True)
     print(f"\n{told(runs)}")
@@ -73,21 +75,21 @@ def _line(run: Run) -> str:
     hit = len({name for names in verdict.hit.values() for name in names})
     why = "; ".join([what] if what else verdict.doubts)
     return (
-        f"{run.fault:16}{verdict.word.value:9}{run.turns:5} turns{hit:4} hit"
+        f"{run.fault:18}{verdict.word.value:9}{run.turns:5} turns{hit:4} hit"
         f"{run.seconds:7.1f} s  {why}"
     )
 
 
 def told(runs: Sequence[Run]) -> str:
     """A line for each fault: how many runs held, were broken, or do not count, and what broke."""
-    lines = [f"{'fault':16}{'runs':>5}{'held':>6}{'broken':>8}{'unknown':>9}  violations"]
+    lines = [f"{'fault':18}{'runs':>5}{'held':>6}{'broken':>8}{'unknown':>9}  violations"]
     for fault in dict.fromkeys(run.fault for run in runs):
         mine = [run.verdict for run in runs if run.fault == fault]
         words = Counter(verdict.word for verdict in mine)
         broken = Counter(each.invariant for verdict in mine for each in verdict.violations)
         what = ", ".join(f"{name}: {count}" for name, count in sorted(broken.items()))
         lines.append(
-            f"{fault:16}{len(mine):5}{words[Word.HOLDS]:6}{words[Word.BROKEN]:8}"
+            f"{fault:18}{len(mine):5}{words[Word.HOLDS]:6}{words[Word.BROKEN]:8}"
             f"{words[Word.UNKNOWN]:9}  {what or '-'}"
         )
     return "\n".join(lines)

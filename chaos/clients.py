@@ -146,6 +146,8 @@ class Progress(Struct):
     id: str | None = None
     last: int = -1
     ended: bool = False
+    refused: bool = False
+    """There is nothing to read."""
 
     def see(self, event: Event) -> None:
         if event["type"] == "response.created":
@@ -185,8 +187,9 @@ class Caller:
 
     def cut(self, name: str) -> None:
         """This stream is gone, without a word."""
-        if name in self._reading:
-            self._reading[name].reschedule(asyncio.get_running_loop().time())
+        reading = self._reading.get(name)
+        if reading is not None and not reading.expired():
+            reading.reschedule(asyncio.get_running_loop().time())
 
     async def stream(
         self, name: str, body: Event, seconds: float, created: Callable[[str], None]
@@ -228,6 +231,7 @@ class Caller:
             ):
                 self._reading[name] = patience
                 status = answer.status_code
+                progress.refused = 400 <= status < 500
                 async for line in answer.aiter_lines():
                     if line.startswith("data: {"):
                         event = json.loads(line[6:])

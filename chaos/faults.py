@@ -22,7 +22,8 @@ class Cuttable(Protocol):
     @property
     def busy(self) -> bool: ...
 
-    def cut(self) -> None: ...
+    def cut(self, back: int = 1) -> None:
+        """It will come back so many times at once."""
 
 
 class Stage:
@@ -87,6 +88,7 @@ class CutClient:
     """The connection of one that reads an answer is gone, without a word; it comes back."""
 
     name = "cut-client"
+    back = 1
 
     def fits(self, stage: Stage) -> bool:
         return bool(_busy(stage))
@@ -94,30 +96,20 @@ class CutClient:
     async def inject(self, stage: Stage) -> str:
         client = stage.dice.choice(_busy(stage))
         name = client.name
-        client.cut()
+        client.cut(self.back)
         return name
 
     async def heal(self, stage: Stage) -> None:
         """Whoever was cut off comes back by itself."""
 
 
-class CutClients(CutClient):
-    """Two at once, the second while the first comes back."""
+class CutClientTwice(CutClient):
+    """It comes back on two connections at once, and only one of them can have the rest."""
 
-    name = "cut-clients"
-
-    def fits(self, stage: Stage) -> bool:
-        return len(_busy(stage)) > 1
-
-    async def inject(self, stage: Stage) -> str:
-        first, second = stage.dice.sample(_busy(stage), 2)
-        name = first.name
-        first.cut()
-        await asyncio.sleep(0)
-        second.cut()
-        return name
+    name = "cut-client-twice"
+    back = 2
 
 
 FAULTS: dict[str, Fault] = {
-    fault.name: fault for fault in (KillGateway(), FreezeGateway(), CutClient(), CutClients())
+    fault.name: fault for fault in (KillGateway(), FreezeGateway(), CutClient(), CutClientTwice())
 }

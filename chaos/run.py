@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 from tests.support.http import bearer
 
 from chaos.clients import Caller
@@ -18,7 +19,7 @@ from chaos.processes import Gateway
 from chaos.rounds import calm
 from chaos.sessions import SCRIPT, Background, Session, Talk
 from chaos.tables import dump_sqlite
-from chaos.verdict import Verdict, judge, keep
+from chaos.verdict import Verdict, Word, judge, keep, worst
 
 __all__ = ["Run", "one_node"]
 
@@ -40,23 +41,32 @@ class Run(Struct, frozen=True):
     history: Path
 
 
-async def one_node(folder: Path, seed: str, fault: Fault | None) -> Run:
-    """A gateway of its own on SQLite, whose files stay in ``folder`` with the record."""
+async def one_node(folder: Path, seed: str, fault: Fault | None, *, keys: bool = False) -> Run:
+    """A gateway of its own on SQLite, whose files stay in ``folder`` with the record. A run that
+    fails by itself proves nothing, and says why."""
     begin = time.monotonic()
     folder.mkdir(parents=True)
     recorder = Recorder(folder / "history.jsonl")
+    doubts: list[str] = []
     try:
-        await _play(folder, seed, fault, recorder)
+        await _play(folder, seed, fault, recorder, keys=keys)
+    except Exception as error:  # noqa: BLE001 - what was seen until then may be broken all the same
+        doubts.append(f"the run itself failed: {error!r}")
     finally:
         recorder.close()
     verdict = judge(recorder.history)
+    if doubts:
+        word = worst([verdict.word, Word.UNKNOWN])
+        verdict = replace(verdict, word=word, doubts=[*doubts, *verdict.doubts])
     path = keep(folder, recorder.history, verdict)
     turns = len(_created(recorder.history))
     name = fault.name if fault else "none"
     return Run(seed, name, verdict, turns, time.monotonic() - begin, path)
 
 
-async def _play(folder: Path, seed: str, fault: Fault | None, note: Recorder) -> None:
+async def _play(
+    folder: Path, seed: str, fault: Fault | None, note: Recorder, *, keys: bool
+) -> None:
     note(Started(time.monotonic()))
     dice = random.Random(seed)
     gateway = Gateway(
@@ -70,7 +80,7 @@ async def _play(folder: Path, seed: str, fault: Fault | None, note: Recorder) ->
     )
     await gateway.start()
     try:
-        sessions = _sessions(note, gateway.url, seed)
+        sessions = _sessions(note, gateway.url, seed, keys=keys)
         stop = asyncio.Event()
         tasks = [asyncio.create_task(session.run(stop)) for session in sessions]
         stage = Stage(gateway, sessions, dice)
@@ -83,13 +93,14 @@ async def _play(folder: Path, seed: str, fault: Fault | None, note: Recorder) ->
         await gateway.kill()
 
 
-def _sessions(note: Note, url: str, seed: str) -> list[Session]:
-    kinds = [Talk] * _TALKERS + [Background] * _READERS
-    return [
-        kind(note, url, owner, bearer(owner), f"{owner}{number}", f"{seed}/{number}")
-        for number, kind in enumerate(kinds)
-        for owner in [_OWNERS[number % len(_OWNERS)]]
-    ]
+def _sessions(note: Note, url: str, seed: str, *, keys: bool) -> list[Session]:
+    kinds: list[type[Session]] = [*[Talk] * _TALKERS, *[Background] * _READERS]
+    sessions = []
+    for number, kind in enumerate(kinds):
+        owner = _OWNERS[number % len(_OWNERS)]
+        who, own_seed = f"{owner}{number}", f"{seed}/{number}"
+        sessions.append(kind(note, url, owner, bearer(owner), who=who, seed=own_seed, keys=keys))
+    return sessions
 
 
 async def _strike(

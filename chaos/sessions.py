@@ -42,8 +42,17 @@ class Session:
     """What all of them have: a key, words of their own, and a stream that can be cut."""
 
     def __init__(
-        self, note: Note, url: str, owner: str, headers: Mapping[str, str], who: str, seed: str
+        self,
+        note: Note,
+        url: str,
+        owner: str,
+        headers: Mapping[str, str],
+        *,
+        who: str,
+        seed: str,
+        keys: bool,
     ) -> None:
+        """With ``keys`` some requests have an idempotency key, and are made again."""
         self.name = who
         self._note = note
         self._url = url
@@ -51,13 +60,17 @@ class Session:
         self._headers = headers
         self._who = who
         self._dice = random.Random(seed)
+        self._keys = keys
+        self._back = 1
+        """On how many connections it comes back."""
         self._numbers = itertools.count(1)
 
     @property
     def busy(self) -> bool:
         return False
 
-    def cut(self) -> None: ...
+    def cut(self, back: int = 1) -> None:
+        self._back = back
 
     async def run(self, stop: asyncio.Event) -> None:
         """Turn after turn, until told to stop; then the last is brought to its end."""
@@ -75,7 +88,11 @@ class Session:
 
     def _request(self) -> Event:
         words = f"{self._dice.choice(_WORDS)} {self._who}.{next(self._numbers)}"
-        return {"model": MODEL, "input": words, "metadata": {"tag": words.partition(" ")[2]}}
+        tag = words.partition(" ")[2]
+        body: Event = {"model": MODEL, "input": words, "metadata": {"tag": tag}}
+        if self._keys and self._dice.random() < 0.4:
+            body["idempotency_key"] = f"key-{tag}"
+        return body
 
     async def _ask_until_it_ended(self, caller: Caller, name: str) -> None:
         loop = asyncio.get_running_loop()
@@ -91,13 +108,15 @@ class Talk(Session):
     """On a socket."""
 
     _talker: Talker | None = None
+    _unanswered: Event | None = None
 
     @property
     def busy(self) -> bool:
         talker = self._talker
         return talker is not None and bool(talker.running) and not talker.closed
 
-    def cut(self) -> None:
+    def cut(self, back: int = 1) -> None:
+        super().cut(back)
         if self._talker is not None:
             self._talker.vanish()
 
@@ -109,7 +128,9 @@ class Talk(Session):
                     await self._turn(talker)
                 lost = {name: talker.numbers[name] for name in talker.running.values()}
         for name, after in lost.items():
-            await self._resume(caller, name, after)
+            back, self._back = self._back, 1
+            await asyncio.gather(*(self._resume(name, after) for _ in range(back)))
+            await self._ask_until_it_ended(caller, name)
 
     def _joined(self) -> contextlib.AbstractAsyncContextManager[Talker]:
         name = self._stream()
@@ -117,7 +138,22 @@ class Talk(Session):
 
     async def _turn(self, talker: Talker) -> None:
         self._talker = talker
+        body = self._unanswered or self._next(talker)
+        self._unanswered = None
+        await talker.say({"type": "response.create", **body})
+        await _until(lambda: talker.idle or bool(talker.running))
+        if self._dice.random() < 0.4:
+            await asyncio.sleep(self._dice.uniform(0, 0.5))
+            for name in list(talker.running.values())[:1]:
+                await talker.say(self._steer(name))
+        await _until(lambda: talker.idle)
+        if body["metadata"]["tag"] not in talker.tags and "idempotency_key" in body:
+            self._unanswered = body  # it may be running all the same: ask again
+
+    def _next(self, talker: Talker) -> Event:
         body = self._request()
+        if "idempotency_key" not in body and self._dice.random() < 0.15:
+            body["store"] = False
         if talker.calls:
             name, calls = talker.calls.popitem()
             outputs: list[Event] = [
@@ -128,20 +164,14 @@ class Talk(Session):
             body |= {"previous_response_id": name, "input": [*outputs, message]}
         elif talker.ids and self._dice.random() < 0.4:
             body["previous_response_id"] = talker.ids[-1]
-        await talker.say({"type": "response.create", **body})
-        await _until(lambda: talker.idle or bool(talker.running))
-        if self._dice.random() < 0.4:
-            await asyncio.sleep(self._dice.uniform(0, 0.5))
-            for name in list(talker.running.values())[:1]:
-                await talker.say(self._steer(name))
-        await _until(lambda: talker.idle)
+        return body
 
     def _steer(self, name: str) -> Event:
         words = f"TEXT steer {self._who}.{next(self._numbers)}"
         return {"type": "response.steer", "previous_response_id": name, "input": words}
 
-    async def _resume(self, caller: Caller, name: str, after: int) -> None:
-        """The rest of what was under way; or, where it cannot be had, what became of it."""
+    async def _resume(self, name: str, after: int) -> None:
+        """The rest of what was under way, as far as it can be had."""
         loop = asyncio.get_running_loop()
         until = loop.time() + _PATIENCE
         while loop.time() < until:
@@ -154,7 +184,6 @@ class Talk(Session):
                     if not talker.closed:
                         break
             await asyncio.sleep(0.1)
-        await self._ask_until_it_ended(caller, name)
 
 
 class Background(Session):
@@ -167,7 +196,8 @@ class Background(Session):
     def busy(self) -> bool:
         return self._reads
 
-    def cut(self) -> None:
+    def cut(self, back: int = 1) -> None:
+        super().cut(back)
         if self._caller is not None:
             self._caller.cut(self.name)
 
@@ -183,9 +213,9 @@ class Background(Session):
         seen = await caller.stream(self._stream(), body, self._hold(), created)
         loop = asyncio.get_running_loop()
         until = loop.time() + _PATIENCE
-        while ids and not seen.ended and loop.time() < until:
+        while ids and not (seen.ended or seen.refused) and loop.time() < until:
             await asyncio.sleep(self._dice.choice([0, 0, 0.1, 0.5]))
-            seen = await self._read_on(caller, seen)
+            seen = await self._read_on(caller, seen, body)
         self._reads = False
         if ids:
             await self._ask_until_it_ended(caller, ids[-1])
@@ -194,13 +224,19 @@ class Background(Session):
         """How long it reads before it hangs up."""
         return self._dice.choice([0.2, 0.5, 1, _PATIENCE])
 
-    async def _read_on(self, caller: Caller, seen: Progress) -> Progress:
+    async def _read_on(self, caller: Caller, seen: Progress, body: Event) -> Progress:
         assert seen.id is not None
+        if body.get("idempotency_key") and self._dice.random() < 0.5:
+            return await caller.stream(self._stream(), body, self._hold(), lambda _: None)
         if self._dice.random() < 0.15:
             words = f"TEXT steer {self._who}.{next(self._numbers)}"
             await caller.call("POST", f"/v1/responses/{seen.id}/steer", {"input": words})
-        more = await caller.replay(self._stream(), seen.id, seen.last, self._hold())
-        return more if more.last >= 0 or more.ended else seen
+        back, self._back = self._back, 1
+        readers = (
+            caller.replay(self._stream(), seen.id, seen.last, self._hold()) for _ in range(back)
+        )
+        *_, more = await asyncio.gather(*readers)
+        return more if more.last >= 0 or more.refused else seen
 
 
 async def _until(condition: Callable[[], bool], seconds: float = 30) -> None:

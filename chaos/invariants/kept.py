@@ -21,6 +21,9 @@ def kept(story: Story) -> Found:
 def _still_there(story: Story, life: Life) -> Found:
     if not life.stored or story.calm is None:
         return
+    if "turns" in story.tables and life.id not in story.rows:
+        yield f"{life.id} was to be kept, and is not on record", (life.id,)
+        return
     for call in story.asked("GET", life.id):
         if call.owner != life.owner or call.begin < story.calm.at or call.status is None:
             continue
@@ -29,8 +32,6 @@ def _still_there(story: Story, life: Life) -> Found:
             yield f"{life.id} was to be kept, and GET{at} answers {call.status}", (life.id,)
         elif call.answer["status"] not in ENDED:
             yield f"{life.id} is {call.answer['status']} though all is calm", (life.id,)
-    if "turns" in story.tables and life.id not in story.rows:
-        yield f"{life.id} was to be kept, and is not on record", (life.id,)
 
 
 def _really_gone(story: Story, life: Life, since: float) -> Found:
