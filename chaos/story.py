@@ -62,9 +62,8 @@ class Story:
         for entry in history:
             self._read(entry)
         for reading in self._early:
-            (self.lives[reading.id].readings if reading.id in self.lives else self.strays).append(
-                reading
-            )
+            life = self.lives.get(reading.id)
+            (life.readings if life else self.strays).append(reading)
 
     def stayed(self, client: str) -> bool:
         """Whether this stream was open when all was calm."""
@@ -92,8 +91,14 @@ class Story:
         }
 
     def asked(self, method: str, response_id: str, rest: str = "") -> list[Called]:
-        path = f"/v1/responses/{response_id}{rest}"
-        return [call for call in self.calls if call.method == method and call.path == path]
+        return self._by_path.get((method, f"/v1/responses/{response_id}{rest}"), [])
+
+    @cached_property
+    def _by_path(self) -> dict[tuple[str, str], list[Called]]:
+        found: dict[tuple[str, str], list[Called]] = defaultdict(list)
+        for call in self.calls:
+            found[call.method, call.path].append(call)
+        return found
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -14,7 +14,11 @@ from chaos.lives import ENDED
 
 __all__ = ["dump_sqlite"]
 
-_TABLES = ("turns", "orders", "once")
+_TABLES = {
+    "turns": "SELECT * FROM turns",
+    "orders": "SELECT * FROM orders",
+    "once": "SELECT * FROM once",
+}
 _JSON = frozenset({"input", "response"})
 
 
@@ -25,14 +29,10 @@ def dump_sqlite(path: Path) -> list[Table]:
         found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         names = {row["name"] for row in found}
         return [
-            Table(time.monotonic(), name, [_plain(row) for row in _rows(connection, name)])
-            for name in _TABLES
+            Table(time.monotonic(), name, [_plain(dict(row)) for row in connection.execute(query)])
+            for name, query in _TABLES.items()
             if name in names
         ]
-
-
-def _rows(connection: sqlite3.Connection, name: str) -> list[dict[str, Any]]:
-    return [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]  # one of ours
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
