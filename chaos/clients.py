@@ -185,6 +185,9 @@ class Caller:
         self._note(called)
         return called
 
+    def reads(self, name: str) -> bool:
+        return name in self._reading
+
     def cut(self, name: str) -> None:
         """This stream is gone, without a word."""
         reading = self._reading.get(name)

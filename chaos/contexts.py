@@ -54,7 +54,7 @@ class Contexts:
         pieces: list[Words] = []
         parent = life.parent
         while parent is not None:
-            before, ends = self._story.lives.get(parent), self._story.ends[parent]
+            before, ends = self._story.lives.get(parent), self._story.ends.get(parent)
             own = self.inputs.get(parent)
             if before is None or not ends or own is None:
                 return None

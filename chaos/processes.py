@@ -52,6 +52,7 @@ class Gateway:
             "engine": engine,
             "tables": tables,
             "port": self._port,
+            "patience": 60,
             "environment": custom_site(folder, "chaos.engine_witness")
             | {"CHAOS_WITNESS": str(folder / _WITNESS)},
         }

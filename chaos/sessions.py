@@ -191,10 +191,11 @@ class Background(Session):
 
     _caller: Caller | None = None
     _reads = False
+    """Whether it has seen an answer begin, and not end."""
 
     @property
     def busy(self) -> bool:
-        return self._reads
+        return self._reads and self._caller is not None and self._caller.reads(self.name)
 
     def cut(self, back: int = 1) -> None:
         super().cut(back)

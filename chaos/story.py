@@ -50,7 +50,8 @@ class Story:
         """In the order in which they were created."""
         self.strays: list[Reading] = []
         """Readings of responses that nobody here saw accepted."""
-        self.ends: dict[str, list[Observed]] = defaultdict(list)
+        self.ends: dict[str, list[Observed]] = {}
+        """Of those that anybody saw to have ended."""
         self.steers: dict[str, Steered] = {}
         self.receipts: dict[str, Receipt] = {}
         self.disorder: list[tuple[str, str]] = []
@@ -127,7 +128,7 @@ class Story:
             self.rows[row["id"]] = row
             response = row.get("response")
             if response and response["status"] in ENDED:
-                self.ends[row["id"]].append(Observed(table.at, response, "the table"))
+                self._observe(Observed(table.at, response, "the table"))
 
     def _sent(self, entry: Sent) -> None:
         event = entry.event
@@ -155,7 +156,7 @@ class Story:
         elif call.path.endswith("/steer"):
             self._called_steer(call, body["input"], answer)
         if call.status == 200 and answer.get("status") in ENDED:
-            self.ends[answer["id"]].append(Observed(call.at, answer, f"{call.method} {call.path}"))
+            self._observe(Observed(call.at, answer, f"{call.method} {call.path}"))
 
     def _called_steer(self, call: Called, text: str, answer: Event) -> None:
         target = call.path.split("/")[-2]
@@ -167,14 +168,16 @@ class Story:
         event = entry.event
         kind: str = event["type"]
         if kind in TERMINAL:
-            response = event["response"]
-            self.ends[response["id"]].append(Observed(entry.at, response, entry.client))
+            self._observe(Observed(entry.at, event["response"], entry.client))
         if kind.startswith("response.steer."):
             self._heard(entry.client, kind.rpartition(".")[2], event["steer"])
         elif kind == "error":
             self._refused(entry.client, event)
         elif "sequence_number" in event:
             self._followed(entry, event)
+
+    def _observe(self, end: Observed) -> None:
+        self.ends.setdefault(end.response["id"], []).append(end)
 
     def _refused(self, client: str, event: Event) -> None:
         if _code(event) == _MOVED:

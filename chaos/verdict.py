@@ -110,7 +110,7 @@ def open_at(story: Story, fault: Struck) -> list[Life]:
         life
         for life in story.lives.values()
         if life.at < fault.begin
-        and all(end.at > fault.begin for end in story.ends[life.id])
+        and all(end.at > fault.begin for end in story.ends.get(life.id, ()))
         and (
             fault.target not in story.joined
             or any(reading.client == fault.target for reading in life.readings)

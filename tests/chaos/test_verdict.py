@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from chaos.history import Called, Calm, Entry, Joined, Recorder, Saw, Struck, load
+from chaos.history import Called, Calm, Entry, Joined, Left, Recorder, Saw, Struck, load
 from chaos.invariants.found import Found
 from chaos.story import Story
 from chaos.verdict import Verdict, Word, judge, keep, worst
@@ -98,6 +98,16 @@ def test_a_fault_that_hit_no_open_turn_proves_nothing(begin: float) -> None:
 def test_a_fault_of_a_stream_counts_if_that_stream_had_a_turn() -> None:
     assert judge(struck(0.04, 0.05, "a")).word is Word.HOLDS
     assert judge(struck(0.04, 0.05, "idle")).word is Word.UNKNOWN
+
+
+def test_a_passing_turn_whose_end_nobody_saw_is_no_riddle() -> None:
+    history = struck(0.04, 0.05)
+    created = next(entry for entry in history if isinstance(entry, Saw))
+    created.event["response"]["store"] = False
+    end = history.index(next(entry for entry in history if isinstance(entry, Struck)))
+    cut = [*history[: end - 2], Left(0.045, "a", "closed"), *history[end:-1]]
+    verdict = judge(cut)
+    assert (verdict.word, verdict.doubts) == (Word.HOLDS, [])
 
 
 def test_a_fault_that_was_not_healed_proves_nothing() -> None:
