@@ -77,7 +77,7 @@ class Session:
         async with Caller(self._note, self._url, self._owner, self._headers) as caller:
             while not stop.is_set():
                 await self._turns(caller, stop)
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.1)
 
     async def _turns(self, caller: Caller, stop: asyncio.Event) -> None:
         raise NotImplementedError
@@ -228,7 +228,8 @@ class Background(Session):
     async def _read_on(self, caller: Caller, seen: Progress, body: Event) -> Progress:
         assert seen.id is not None
         if body.get("idempotency_key") and self._dice.random() < 0.5:
-            return await caller.stream(self._stream(), body, self._hold(), lambda _: None)
+            again = await caller.stream(self._stream(), body, self._hold(), lambda _: None)
+            return again if again.id is not None else seen
         if self._dice.random() < 0.15:
             words = f"TEXT steer {self._who}.{next(self._numbers)}"
             await caller.call("POST", f"/v1/responses/{seen.id}/steer", {"input": words})

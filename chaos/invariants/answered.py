@@ -24,7 +24,7 @@ def answered(story: Story) -> Found:
         ours = error.get("code") == "server_error" and "script says" not in error["message"]
         if ours and not story.disturbed(life.at, None):
             yield f"{life.id} failed by a fault of ours: {error}", (life.id,)
-    for client, said in _said(story).items():
+    for client, said in _said(story).items() if story.calm is not None else ():
         if story.stayed(client) and said["sent"] != said["answered"]:
             yield (
                 f"{client} said {said['sent']} things and got {said['answered']} answers",

@@ -276,7 +276,10 @@ class Gateway:
         store = build_store(config.store, base)
         self.archive = Archive(store, LocalEventLog(self.memory), self.memory)
         self.keeper = Keeper(
-            store, _journal(config.store, base), new_id("gateway"), must=config.store.url is not None
+            store,
+            _journal(config.store, base),
+            new_id("gateway"),
+            must=config.store.url is not None,
         )
         self.metrics.show_store(lambda: store.trouble is None)
         self.keys = Keys(config.keys, Keyring(base))
