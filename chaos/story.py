@@ -204,7 +204,9 @@ class Story:
     # -- events of responses ----------------------------------------------------------------------
 
     def _followed(self, entry: Saw, event: Event) -> None:
-        place = entry.client, event.get("stream_id")
+        # A replay has one lane, though its events tell of the one that they were said on.
+        replays = self.replays(entry.client)
+        place = entry.client, None if replays else event.get("stream_id")
         named = (event.get("response") or {}).get("id") or event.get("response_id")
         self._resume(place, named)
         if event["type"] == "response.created" and not self._expected(place, named):

@@ -158,6 +158,22 @@ def test_who_loses_a_turn_to_another_stream_need_not_see_its_end() -> None:
     assert "I2 one end" in _names(history)
 
 
+def test_a_replay_may_tell_the_lane_that_its_events_were_said_on() -> None:
+    tell = Telling()
+    tell.note(Joined, "a", "alice")
+    tell.create("a", "t1", "First", lane="c")
+    tell.turn("a", "resp_1", "t1", "First", lane="c")
+    said = [entry.event for entry in tell.history if isinstance(entry, Saw)]
+    for name, after in (("r", None), ("s", 2)):
+        tell.note(Joined, name, "alice", "resp_1", after)
+        for event in said[0 if after is None else after + 1 :]:
+            tell.note(Saw, name, event)
+        tell.note(Left, name)
+    assert check(tell.history) == []
+    del tell.history[-3]
+    assert _names(tell.history) == {"I3 one text"}
+
+
 # -- steers of clients that were cut off ----------------------------------------------------------
 
 
