@@ -39,6 +39,8 @@ LABELS = {
     f"were in the cache), `output`; of memory: {_words(get_args(Held))}",
     "known": "`yes` or `no`",
     "model": "that answered",
+    "reason": "`died` (the engine is gone), `silent` (it has work and does none of it) or "
+    "`failed` (it answered with an error)",
     "status": f"with which it ended: {_words(get_args(Status)[2:])}",
     "task": "of the server, by what it looks after",
     "tier": "`name` of the tier, or the model of an engine without one",
