@@ -137,6 +137,9 @@ class StoreConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Older turns are deleted."""
     max_megabytes: Megabytes = 1024
     """The oldest turns are deleted when there are more."""
+    resume_seconds: Seconds = 60
+    """How long a turn that was cut off by the end of the server waits for its client to come back
+    before it ends as it is. Turns in the background go on without one."""
 
     @property
     def place(self) -> str:

@@ -71,7 +71,9 @@ said = st.builds(Said, times, spoken)
 finished = st.builds(Finished, st.sampled_from(["stop", "length"]), tokens)
 ends: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Said, times, finished),
-    st.builds(Stopped, times, st.sampled_from(["interrupt", "steer", "cancel", "disconnect"])),
+    st.builds(
+        Stopped, times, st.sampled_from(["interrupt", "steer", "cancel", "disconnect", "away"])
+    ),
     st.builds(Failed, times, texts, texts),
 )
 begun = st.builds(Begun, times, st.sampled_from([False, False, False, True]))
@@ -171,7 +173,7 @@ def test_what_is_done_to_a_turn_by_hand_is_what_its_log_gives(
             case Jumped():
                 turn.jump()
             case Stopped():
-                how = {"interrupt": turn.interrupt, "steer": turn.steer}
+                how = {"interrupt": turn.interrupt, "steer": turn.steer, "away": turn.abandon}
                 live += how.get(entry.how, turn.cancel)(entry.at)
             case Failed():
                 live += turn.fail(entry.code, entry.message, entry.at)

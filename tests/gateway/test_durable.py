@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.http import RESPONSES
@@ -22,6 +24,14 @@ STORY = """
 when = "story"
 then = [{ do = "say", text = " word", times = 1000000 }]
 """
+TALE = """
+[[replies]]
+when = "tale"
+then = [{ do = "say", text = " word", times = 300 }]
+"""
+HERE = {"store": {"path": "turns.db"}}
+SOON = {"store": {"path": "turns.db", "resume_seconds": 0.5}}
+ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 def words(socket: Socket, count: int) -> tuple[str, str]:
@@ -46,37 +56,96 @@ def text_of(response: dict[str, Any]) -> str:
     )
 
 
-def test_what_was_seen_of_an_answer_is_there_when_the_server_was_killed(tmp_path: Path) -> None:
-    with Serve(tmp_path, STORY, rate=500) as server, Socket(server.url) as socket:
+def seen_in(http: httpx.Client, path: str, characters: int, **query: Any) -> tuple[str, int]:
+    """The first words of a stream, and the number of its last event that was read."""
+    seen, number = "", -1
+    with http.stream("GET", path, params={"stream": "true", **query}) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: {"):
+                event = json.loads(line[6:])
+                seen, number = seen + event.get("delta", ""), event["sequence_number"]
+                if len(seen) >= characters or event["type"] in ENDS:
+                    break
+    return seen, number
+
+
+def test_what_was_seen_of_an_answer_is_there_when_its_client_does_not_come_back(
+    tmp_path: Path,
+) -> None:
+    with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, Socket(server.url) as socket:
         socket.create("a story")
         response_id, seen = words(socket, 40)
         server.process.send_signal(signal.SIGKILL)
-    with Serve(tmp_path, STORY) as server, server.http() as http:
-        found = http.get(f"/v1/responses/{response_id}").json()
-        assert found["status"] in ("incomplete", "cancelled")
+    path = f"/v1/responses/{response_id}"
+    with Serve(tmp_path, STORY, tables=SOON) as server, server.http() as http:
+        assert http.get(path).json()["status"] == "in_progress"
+        eventually(lambda: http.get(path).json()["status"] != "in_progress")
+        found = http.get(path).json()
+        assert found["status"] == "incomplete"
+        assert found["incomplete_details"] == {"reason": "disconnected"}
         assert text_of(found).startswith(seen)
         goes_on = {"input": "and now?", "previous_response_id": response_id}
         assert http.post("/v1/responses", json=goes_on).json()["status"] == "completed"
         assert server.errors == []
 
 
-def test_a_turn_in_the_background_is_told_with_what_it_had_said(tmp_path: Path) -> None:
-    with Serve(tmp_path, STORY, rate=500) as server, server.http() as http:
-        made = http.post("/v1/responses", json={"input": "a story", "background": True}).json()
-        path = f"/v1/responses/{made['id']}"
-        seen = ""
-        with http.stream("GET", path, params={"stream": "true"}) as stream:
-            for line in stream.iter_lines():
-                if line.startswith("data: "):
-                    seen += json.loads(line[6:]).get("delta", "")
-                if len(seen) > 200:
-                    break
+def test_an_answer_goes_on_when_its_client_is_back_and_nothing_is_said_twice(
+    tmp_path: Path,
+) -> None:
+    with Serve(tmp_path, TALE, rate=200, tables=HERE) as server, Socket(server.url) as socket:
+        socket.create("a tale")
+        response_id, seen = words(socket, 40)
         server.process.send_signal(signal.SIGKILL)
-    with Serve(tmp_path, STORY) as server, server.http() as http:
+    path = f"/v1/responses/{response_id}"
+    with Serve(tmp_path, TALE, tables=HERE) as server, server.http() as http:
+        number = 2 + 1 + 40  # created, in progress, item, part, and forty words, from 0 on
+        rest, _ = seen_in(http, path, 10**6, starting_after=number)
+        assert seen + rest == " word" * 300
         found = http.get(path).json()
-        assert found["status"] == "failed"
-        assert found["error"]["code"] == "server_restarted"
-        assert seen == "" or found["output"] == [] or text_of(found).startswith(seen)
+        assert found["status"] == "completed"
+        assert text_of(found) == seen + rest
+        assert found["usage"]["output_tokens"] == 300
+
+
+def test_a_turn_in_the_background_goes_on_by_itself(tmp_path: Path) -> None:
+    with Serve(tmp_path, TALE, rate=200, tables=HERE) as server, server.http() as http:
+        made = http.post("/v1/responses", json={"input": "a tale", "background": True}).json()
+        path = f"/v1/responses/{made['id']}"
+        seen, number = seen_in(http, path, 100)
+        server.process.send_signal(signal.SIGKILL)
+    with Serve(tmp_path, TALE, rate=200, tables=HERE) as server, server.http() as http:
+        rest, _ = seen_in(http, path, 10**6, starting_after=number)
+        assert seen + rest == " word" * 300
+        server.process.send_signal(signal.SIGKILL)
+    with Serve(tmp_path, TALE, tables=HERE) as server, server.http() as http:
+        eventually(lambda: http.get(path).json()["status"] == "completed")
+        assert text_of(http.get(path).json()) == seen + rest
+
+
+def test_killed_again_and_again_it_still_goes_on(tmp_path: Path) -> None:
+    path = ""
+    for _ in range(4):
+        with Serve(tmp_path, TALE, rate=100, tables=HERE) as server, server.http() as http:
+            if not path:
+                body = {"input": "a tale", "background": True}
+                path = f"/v1/responses/{http.post('/v1/responses', json=body).json()['id']}"
+            time.sleep(0.3)
+            server.process.send_signal(signal.SIGKILL)
+    with Serve(tmp_path, TALE, tables=HERE) as server, server.http() as http:
+        eventually(lambda: http.get(path).json()["status"] == "completed")
+        assert text_of(http.get(path).json()) == " word" * 300
+
+
+def test_one_whose_journal_is_lost_says_so(tmp_path: Path) -> None:
+    with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, Socket(server.url) as socket:
+        socket.create("a story")
+        response_id, _ = words(socket, 5)
+        server.process.send_signal(signal.SIGKILL)
+    for each in (tmp_path / "turns.db-said").iterdir():
+        each.unlink()
+    with Serve(tmp_path, STORY, tables=HERE) as server, server.http() as http:
+        found = http.get(f"/v1/responses/{response_id}").json()
+        assert (found["status"], found["error"]["code"]) == ("failed", "lost_midway")
 
 
 def test_nobody_hears_of_a_turn_before_it_is_on_record_and_the_engine_does_not_wait(

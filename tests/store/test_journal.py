@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.support.disk import small_disk_at
-from vivace.store.journal import Journal
+from vivace.store.journal import FileJournal
 from vivace.store.journal_records import HEAD, segments_in
 
 TURNS = tuple(f"resp_{n:032x}" for n in range(4))
@@ -22,21 +22,21 @@ SMALL = 200_000
 
 def left_in(folder: Path) -> dict[str, list[bytes]]:
     """As the next gateway finds it."""
-    return {kept.id: kept.entries for kept in Journal(folder).left()}
+    return {kept.id: kept.entries for kept in FileJournal(folder).left()}
 
 
 def test_a_turn_that_was_open_is_found_with_all_that_was_written(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = FileJournal(tmp_path)
     for word in (b"one", b"", b"three"):
         assert journal.append("resp_a", word)
     assert journal.append("resp_b", b"other")
-    [a, b] = Journal(tmp_path).left()
+    [a, b] = FileJournal(tmp_path).left()
     assert (a.id, a.entries, a.whole) == ("resp_a", [b"one", b"", b"three"], True)
     assert (b.id, b.entries, b.whole) == ("resp_b", [b"other"], True)
 
 
 def test_a_turn_that_has_ended_is_not_found(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = FileJournal(tmp_path)
     journal.append("resp_a", b"one")
     journal.append("resp_b", b"two")
     journal.ended("resp_a")
@@ -44,14 +44,14 @@ def test_a_turn_that_has_ended_is_not_found(tmp_path: Path) -> None:
 
 
 def test_it_is_for_its_owner_only(tmp_path: Path) -> None:
-    Journal(tmp_path / "journal").append("resp_a", b"secret")
+    FileJournal(tmp_path / "journal").append("resp_a", b"secret")
     [(_, path)] = segments_in(tmp_path / "journal")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_an_entry_that_was_cut_short_does_not_count_and_those_before_do(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = FileJournal(tmp_path)
     journal.append("resp_a", b"said")
     [(_, path)] = segments_in(tmp_path)
     end = path.read_bytes().rstrip(b"\0")
@@ -62,19 +62,19 @@ def test_an_entry_that_was_cut_short_does_not_count_and_those_before_do(tmp_path
 
 
 def test_whatever_stands_in_a_file_it_is_read_without_a_crash(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = FileJournal(tmp_path)
     for n in range(20):
         journal.append(TURNS[n % 3], os.urandom(n))
     [(_, path)] = segments_in(tmp_path)
     data = path.read_bytes()[:2000]
     for place in range(0, 2000, 7):
         path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
-        for kept in Journal(tmp_path).left():
+        for kept in FileJournal(tmp_path).left():
             assert kept.id
 
 
 def test_a_gap_in_the_middle_makes_a_turn_less_than_whole(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment=SMALL)
+    journal = FileJournal(tmp_path, segment=SMALL)
     for _ in range(3):
         journal.append("resp_a", b"x" * 60_000)
     journal.append("resp_a", b"the next segment")
@@ -82,25 +82,25 @@ def test_a_gap_in_the_middle_makes_a_turn_less_than_whole(tmp_path: Path) -> Non
     data = bytearray(first.read_bytes())
     data[100_000] ^= 1
     first.write_bytes(data)
-    [kept] = Journal(tmp_path).left()
+    [kept] = FileJournal(tmp_path).left()
     assert not kept.whole
 
 
 def test_what_is_from_before_the_machines_last_start_is_not_believed_to_be_whole(
     tmp_path: Path,
 ) -> None:
-    Journal(tmp_path).append("resp_a", b"one")
+    FileJournal(tmp_path).append("resp_a", b"one")
     [(_, path)] = segments_in(tmp_path)
     data = bytearray(path.read_bytes())
     data[HEAD.size - 1] ^= 1
     path.write_bytes(data)
-    [kept] = Journal(tmp_path).left()
+    [kept] = FileJournal(tmp_path).left()
     assert kept.entries == [b"one"]
     assert not kept.whole
 
 
 def test_a_thousand_short_turns_beside_a_long_one_take_little_room(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment=SMALL)
+    journal = FileJournal(tmp_path, segment=SMALL)
     said = []
     most = 0
     for n in range(1000):
@@ -114,7 +114,7 @@ def test_a_thousand_short_turns_beside_a_long_one_take_little_room(tmp_path: Pat
 
 
 def test_nothing_is_left_of_it_when_all_have_ended(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = FileJournal(tmp_path)
     journal.append("resp_a", b"one")
     journal.ended("resp_a")
     journal.close()
@@ -122,7 +122,7 @@ def test_nothing_is_left_of_it_when_all_have_ended(tmp_path: Path) -> None:
 
 
 def test_an_entry_larger_than_a_segment_has_one_of_its_own(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment=SMALL)
+    journal = FileJournal(tmp_path, segment=SMALL)
     large = os.urandom(SMALL * 3)
     assert journal.append("resp_a", b"before")
     assert journal.append("resp_a", large)
@@ -131,8 +131,8 @@ def test_an_entry_larger_than_a_segment_has_one_of_its_own(tmp_path: Path) -> No
 
 
 def test_what_an_earlier_gateway_left_stays_until_it_is_dealt_with(tmp_path: Path) -> None:
-    Journal(tmp_path).append("resp_a", b"one")
-    second = Journal(tmp_path)
+    FileJournal(tmp_path).append("resp_a", b"one")
+    second = FileJournal(tmp_path)
     second.append("resp_b", b"two")
     assert left_in(tmp_path) == {"resp_a": [b"one"], "resp_b": [b"two"]}
     second.forget_left()
@@ -143,7 +143,7 @@ def test_a_full_disk_is_said_once_and_a_turn_it_took_no_more_of_is_not_whole(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with small_disk_at(tmp_path / "small", "1m") as disk:
-        journal = Journal(disk / "journal", segment=SMALL)
+        journal = FileJournal(disk / "journal", segment=SMALL)
         assert journal.append("resp_a", b"first")
         (disk / "hog").write_bytes(bytes(700_000))
         took = [journal.append("resp_a", b"x" * 10_000) for _ in range(40)]
@@ -151,7 +151,7 @@ def test_a_full_disk_is_said_once_and_a_turn_it_took_no_more_of_is_not_whole(
         assert not took[-1]
         [told] = caplog.messages
         assert "Make room on its disk" in told
-        a = next(kept for kept in Journal(disk / "journal").left() if kept.id == "resp_a")
+        a = next(kept for kept in FileJournal(disk / "journal").left() if kept.id == "resp_a")
         assert a.entries[0] == b"first"
         assert not a.whole
         (disk / "hog").unlink()
@@ -167,7 +167,7 @@ class Crashes(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name)
-        self.journal = Journal(self.path, segment=SMALL)
+        self.journal = FileJournal(self.path, segment=SMALL)
         self.open: dict[str, list[bytes]] = {}
         self.earlier: dict[str, list[bytes]] = {}
 
@@ -187,7 +187,7 @@ class Crashes(RuleBasedStateMachine):
 
     @rule()
     def die(self) -> None:
-        self.journal = Journal(self.path, segment=SMALL)
+        self.journal = FileJournal(self.path, segment=SMALL)
         self.earlier |= self.open
         self.open = {}
 

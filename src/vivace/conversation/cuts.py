@@ -144,6 +144,8 @@ def _end(final: Response, at: int) -> Entry:
             return Stopped(at, "interrupt")
         case "incomplete", "steered":
             return Stopped(at, "steer")
+        case "incomplete", "disconnected":
+            return Stopped(at, "away")
         case "cancelled", _:
             return Stopped(at, "cancel")
         case "failed", _ if final.error is not None:

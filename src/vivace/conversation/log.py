@@ -72,7 +72,8 @@ class SteerAtItemEnd(_Entry, frozen=True, tag=4):
 class Stopped(_Entry, frozen=True, tag=5):
     """It was ended by who asked for it, or because nobody listens any more."""
 
-    how: Literal["interrupt", "steer", "cancel", "disconnect"]
+    how: Literal["interrupt", "steer", "cancel", "disconnect", "away"]
+    """``away``: it waited for its client, who did not come back."""
 
 
 class Failed(_Entry, frozen=True, tag=6):

@@ -349,6 +349,13 @@ class Session:
     ) -> Say:
         return Say(self._desk.failed(steer, lane, code, problem))
 
+    def adopt(self, ticket: Ticket) -> list[Decision]:
+        """A turn that began on another connection goes on here; its lane is free."""
+        self._lanes[ticket.lane].active = ticket
+        self._in_flight += 1
+        ticket.running = True
+        return [Start(ticket)]
+
     # -- what became of a ticket ------------------------------------------------------------------
 
     def found(self, ticket: Ticket, parent: Link | None) -> list[Decision]:

@@ -107,7 +107,7 @@ class Turn:
             case log.Jumped():
                 self.jump()
             case log.Stopped():
-                stops = {"interrupt": self.interrupt, "steer": self.steer}
+                stops = {"interrupt": self.interrupt, "steer": self.steer, "away": self.abandon}
                 return stops.get(entry.how, self.cancel)(entry.at)
             case log.Failed():
                 return self.fail(entry.code, entry.message, entry.at)
@@ -233,6 +233,11 @@ class Turn:
     def cancel(self, now: int) -> list[ResponseEvent]:
         events = self._close("incomplete") if self._status == "in_progress" else []
         return events + self._end("cancelled", now, incomplete="cancelled")
+
+    def abandon(self, now: int) -> list[ResponseEvent]:
+        """End it as it is: nobody waits for it any more."""
+        events = self._close("incomplete") if self._status == "in_progress" else []
+        return events + self._end("incomplete", now, incomplete="disconnected")
 
     def fail(self, code: str, message: str, now: int) -> list[ResponseEvent]:
         self._drop()

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import os
 import signal
 import socket
 import sys
@@ -27,29 +26,17 @@ from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from vivace import models
 from vivace.addresses import is_loopback
 from vivace.config import (
     Config,
-    EngineConfig,
-    LlamaCppConfig,
     OpenAIConfig,
-    StoreConfig,
-    TierConfig,
-    VllmConfig,
     check_reach,
-    check_remote,
-    check_store,
     stand_ins,
 )
 from vivace.conversation.session import Limits
 from vivace.engines.base import Card, Engine
-from vivace.engines.llamacpp import LlamaCppEngine, accelerators, llamacpp_command
-from vivace.engines.openai import OpenAIEngine
-from vivace.engines.scripted import Capacity, Script, ScriptedEngine
-from vivace.engines.vllm import VllmEngine
+from vivace.engines.llamacpp import accelerators, llamacpp_command
 from vivace.errors import ConfigError, StoreError
-from vivace.extras import how_to_install
 from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
@@ -65,9 +52,16 @@ from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.listening import Listening
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
+from vivace.gateway.parts import (
+    build_engine,
+    build_journal,
+    build_store,
+    build_tier,
+    migrate_store,
+)
 from vivace.gateway.planning import Planner
 from vivace.gateway.records import LocalEventLog
-from vivace.gateway.recovery import end_what_was_open
+from vivace.gateway.recovery import Recovery
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.runner import Runner
 from vivace.gateway.runs import LocalRuns
@@ -75,13 +69,8 @@ from vivace.gateway.websocket import WebSocketDoor
 from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
 from vivace.logs import on_loop_error
-from vivace.models import Model
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
-from vivace.scheduling.tiers import Tier
-from vivace.store.base import Store
-from vivace.store.journal import Journal
-from vivace.store.sqlite import SqliteStore
 from vivace.supervisor import Supervisor
 
 __all__ = ["Gateway", "accelerators", "llamacpp_command", "migrate_store", "serve"]
@@ -102,142 +91,6 @@ _DEAD_AFTER = 4.0
 """Seconds without a heartbeat after which a gateway counts as gone."""
 
 
-def build_store(config: StoreConfig, base: Path) -> Store:
-    check_store(config)  # whoever made the configuration, and however
-    max_age, max_bytes = config.max_age_days * 86_400, config.max_megabytes * _MEGABYTE
-    if config.url is None:
-        path = config.path if config.path == ":memory:" else base / config.path
-        return SqliteStore(path, max_age=max_age, max_bytes=max_bytes)
-    with _needing_postgres():
-        from vivace.store.postgres import PostgresStore
-    return PostgresStore(config.url, max_age=max_age, max_bytes=max_bytes)
-
-
-def migrate_store(config: StoreConfig) -> list[str]:
-    """What was applied to a store in PostgreSQL."""
-    assert config.url is not None
-    check_store(config)
-    with _needing_postgres():
-        from vivace.store.migrating import migrate
-    return asyncio.run(migrate(config.url))
-
-
-@contextlib.contextmanager
-def _needing_postgres() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            "store.url needs asyncpg, which is not installed. Install it with: "
-            f"{how_to_install('postgres')}"
-        ) from error
-
-
-def build_engine(config: EngineConfig, base: Path, supervisor: Supervisor) -> Engine:
-    match config:
-        case OpenAIConfig():
-            check_remote(config)  # whoever made the configuration, and however
-            known = models.find(config.upstream_model or config.model)
-            return OpenAIEngine(
-                config.name,
-                _card(config, known),
-                config.url,
-                upstream=config.upstream_model,
-                key=_key(config),
-                fim=known.fim if known else None,
-                predictions=config.predictions,
-            )
-        case LlamaCppConfig():
-            known = models.find(config.model) or models.find(config.path)
-            return LlamaCppEngine(
-                config.name,
-                _card(config, known, ends_thinking=True),
-                base / config.path,
-                fim=known.fim if known else None,
-                thinking=known.thinking if known else None,
-                slots=config.slots,
-                gpu_layers=config.gpu_layers,
-                batch_size=config.batch_size,
-                prompt_cache_mib=config.prompt_cache_megabytes,
-                drafts=config.speculation is not None,
-                supervisor=supervisor,
-            )
-        case VllmConfig():
-            return _vllm(config, base, supervisor)
-    script = Script.load(base / config.script) if config.script else Script()
-    capacity = Capacity(
-        rate=config.rate,
-        burst=config.burst,
-        growth=config.growth,
-        prefill_rate=config.prefill_rate,
-        prefill_chunk=config.prefill_chunk,
-        patient_chunk=config.patient_chunk,
-    )
-    card = _card(config, models.find(config.model), ends_thinking=True)
-    return ScriptedEngine(config.name, [replace(card, fills=True)], script, capacity)
-
-
-def _vllm(config: VllmConfig, base: Path, supervisor: Supervisor) -> Engine:
-    folder = base / config.path
-    known = models.find(config.model) or models.find(config.path)
-    devices = {"CUDA_VISIBLE_DEVICES": config.devices} if config.devices else {}
-    return VllmEngine(
-        config.name,
-        _card(config, known, ends_thinking=True),
-        str(folder) if folder.exists() else config.path,
-        arguments=config.arguments,
-        environment={**devices, **config.environment},
-        tool_parser=config.tool_parser or (known.tool_form if known else None),
-        reasoning_parser=config.reasoning_parser,
-        thinking=known.thinking if known else None,
-        fim=known.fim if known else None,
-        speculation=config.speculation,
-        supervisor=supervisor,
-    )
-
-
-def _card(config: EngineConfig, known: Model | None, *, ends_thinking: bool = False) -> Card:
-    thinking = known.thinking if known else None
-    return Card(
-        config.model,
-        config.context,
-        fills=known is not None and known.fim is not None,
-        efforts=thinking.efforts if thinking else (),
-        effort=thinking.default if thinking else None,
-        ends_thinking=ends_thinking,
-    )
-
-
-def _journal(config: StoreConfig, base: Path) -> Journal | None:
-    """Beside the store, for what turns in the making say; a store on another machine has none."""
-    if config.url is not None or config.path == ":memory:":
-        return None
-    file = (base / config.path).resolve()
-    return Journal(file.with_name(f"{file.name}-said"))
-
-
-def _tier(config: TierConfig) -> Tier:
-    return Tier(
-        name=config.name,
-        engines=config.engines,
-        limits=config.limits,
-        queue=config.queue,
-        first_token=config.first_token_seconds,
-        spill=config.spill,
-    )
-
-
-def _key(config: OpenAIConfig) -> str | None:
-    if config.key_env is None:
-        return None
-    key = os.environ.get(config.key_env)
-    if not key:
-        raise ConfigError(
-            f"Engine {config.name!r} takes its key from ${config.key_env}, which is not set."
-        )
-    return key
-
-
 class Gateway:
     """Everything one process needs to serve, wired together."""
 
@@ -253,7 +106,7 @@ class Gateway:
         self.metrics.show_tasks(self.supervisor)
         self.catalogue = Catalogue(
             [build_engine(engine, base, self.supervisor) for engine in config.engines],
-            [_tier(tier) for tier in config.tiers],
+            [build_tier(tier) for tier in config.tiers],
             stand_ins(config),
         )
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
@@ -277,7 +130,7 @@ class Gateway:
         self.archive = Archive(store, LocalEventLog(self.memory), self.memory)
         self.keeper = Keeper(
             store,
-            _journal(config.store, base),
+            build_journal(config.store, base),
             new_id("gateway"),
             must=config.store.url is not None,
         )
@@ -285,16 +138,21 @@ class Gateway:
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
         self.limiter = LocalLimiter()
+        runs = LocalRuns()
+        self.recovery = Recovery(
+            self.keeper, self.archive, runs, resume_seconds=config.store.resume_seconds
+        )
         self.runner = Runner(
             Planner(self.catalogue, self.dispatch, self.limiter),
             self.archive,
             self.keeper,
-            LocalRuns(),
+            runs,
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
             self.memory,
             self.keys.knows,
             self.listening,
+            self.recovery,
         )
         self.connections = Connections(limits, config.server.trusted_proxies, self.metrics)
         self.door = WebSocketDoor(self.runner, max_seconds=limits.connection_minutes * 60)
@@ -347,7 +205,8 @@ class Gateway:
         if self.keeper.must:
             self.supervisor.watch("heartbeat", self._beat)
         else:
-            await end_what_was_open(self.keeper, now())
+            await self.recovery.look()
+        self.supervisor.watch("parked", self.recovery.watch)
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
@@ -371,6 +230,7 @@ class Gateway:
             self._started.append(engine)
             await engine.start()
             self._loaded.append(engine)
+        await self.runner.reviving.go_on()
 
     @property
     def loading(self) -> bool:
@@ -390,7 +250,8 @@ class Gateway:
         """Others that share the store know by this that we live; what the dead held has an end."""
         while True:
             with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
-                await end_what_was_open(self.keeper, now(), dead_after=_DEAD_AFTER)
+                await self.recovery.look(dead_after=_DEAD_AFTER)
+                await self.runner.reviving.go_on()
             await asyncio.sleep(_HEARTBEAT)
 
     async def _prune(self) -> None:

@@ -19,7 +19,10 @@ __all__ = ["Attempts"]
 
 
 class Attempts:
-    def __init__(self, plan: Plan, planner: Planner, meter: Meter) -> None:
+    def __init__(
+        self, plan: Plan, planner: Planner, meter: Meter, said: SoFar | None = None
+    ) -> None:
+        """``said``: what was said of it before this gateway had it."""
         self.work = plan.work
         """For the next engine."""
         self.over = False
@@ -36,6 +39,9 @@ class Attempts:
         self._tokens = 0
         self.hear = self._said.append
         """Note what an engine has said."""
+        if said is not None:
+            self._said += said.deltas
+            self._pass_on(said.tokens)
 
     @property
     def estimate(self) -> int:
@@ -54,7 +60,7 @@ class Attempts:
         if avoid is None:
             raise error
         if spoke:
-            self._pass_on()
+            self._pass_on(self._count())
         elif not begun:
             self._meter.tally = None
         self._meter.waited = None  # it was another engine's
@@ -89,10 +95,10 @@ class Attempts:
         self._before = self._tokens = 0
         return not self.over
 
-    def _pass_on(self) -> None:
-        """What was said is where the next engine begins."""
+    def _pass_on(self, count: int) -> None:
+        """What was said, of which so many tokens are new, is where the next engine begins."""
         tally = self._meter.tally or Tally()
-        new, count = self._said[self._before :], self._count()
+        new = self._said[self._before :]
         self._meter.goes_on(count, SoFar(tuple(new), count).reasoning)
         self._before = len(self._said)
         self._tokens += count

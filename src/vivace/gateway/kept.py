@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -31,14 +31,15 @@ from vivace.protocol.events import Response
 from vivace.store.base import (
     Accepted,
     Ended,
+    Journal,
     NewTurn,
     Order,
     Ordered,
     Store,
     TurnEnd,
+    TurnRecord,
     UnknownParent,
 )
-from vivace.store.journal import Journal
 
 __all__ = ["Keeper", "KeptTurn", "Request"]
 
@@ -66,7 +67,29 @@ class Keeper:
         self.must = must
 
     def begin(self, ticket: Ticket, response: Response, owner: str, outlet: Outlet) -> KeptTurn:
-        return KeptTurn(self, self.new_turn(ticket, response, owner), response, outlet)
+        self.remember(ticket.id, response, ())
+        return KeptTurn(self, self.new_turn(ticket, response, owner), outlet)
+
+    def go_on(
+        self, ticket: Ticket, record: TurnRecord, created: Response, outlet: Outlet
+    ) -> KeptTurn:
+        """With a turn that was taken from a gateway that is gone."""
+        new = self.new_turn(ticket, created, record.owner)
+        kept = KeptTurn(self, new, outlet, epoch=record.epoch, attempt=record.attempt)
+        kept.is_on_record()
+        kept.attempt()
+        return kept
+
+    def remember(self, turn_id: str, created: Response, entries: Iterable[bytes]) -> None:
+        """Write down again what an earlier gateway had of a turn that goes on here."""
+        if self.journal is not None:
+            for data in (encode(created), *entries):
+                self.journal.append(turn_id, data)
+
+    def forget(self, turn_id: str) -> None:
+        """Its end is on record."""
+        if self.journal is not None:
+            self.journal.ended(turn_id)
 
     def close(self) -> None:
         if self.journal is not None:
@@ -96,19 +119,18 @@ class KeptTurn:
     """One of them, from its first write to its last."""
 
     def __init__(
-        self, keeper: Keeper, new: NewTurn, response: Response, outlet: Outlet, *, epoch: int = 1
+        self, keeper: Keeper, new: NewTurn, outlet: Outlet, *, epoch: int = 1, attempt: int = 1
     ) -> None:
         self._keeper = keeper
         self._new = new
         self._epoch = epoch
-        self._attempt = 1
+        self._attempt = attempt
         self._keeping = Keeping()
         self.outlet = KeptOutlet(outlet, self._keeping)
         self._writes: set[asyncio.Task[None]] = set()
         self._accepting: asyncio.Task[None] | None = None
         self.lost = False
         """It is not on record, and goes on all the same."""
-        self._journal(encode(response))
 
     # -- its beginning ----------------------------------------------------------------------------
 
@@ -142,11 +164,8 @@ class KeptTurn:
     # -- what happens to it -----------------------------------------------------------------------
 
     def enter(self, entry: Entry) -> None:
-        self._journal(encode_entry(entry))
-
-    def _journal(self, data: bytes) -> None:
         if self._keeper.journal is not None:
-            self._keeper.journal.append(self._new.id, data)
+            self._keeper.journal.append(self._new.id, encode_entry(entry))
 
     def attempt(self) -> None:
         """Another engine goes on; begin to put that on record. What was said is in the journal."""
@@ -218,8 +237,7 @@ class KeptTurn:
 
     def close(self) -> None:
         """Nothing more needs to be known of how it went."""
-        if self._keeper.journal is not None:
-            self._keeper.journal.ended(self._new.id)
+        self._keeper.forget(self._new.id)
 
     async def let_go(self) -> None:
         """It ends without a record: nothing is held back any more."""

@@ -146,6 +146,7 @@ class ResponsesApi:
         return json_response(body, self._runner.memory.take(owner, "answers", len(body)))
 
     async def _replay(self, response_id: str, owner: str, after: str | None = None) -> HttpResponse:
+        await self._runner.reviving.wake(response_id, owner)
         record = await self._runner.archive.events.find(response_id, owner)
         if record is None:
             raise NotFound(

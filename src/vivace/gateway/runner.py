@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -21,10 +20,9 @@ from weakref import WeakSet
 from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
-from vivace.conversation.deltas import Finished, Tokens
-from vivace.conversation.log import Begun, Failed, Placed, Said, ThinkingEnded
+from vivace.conversation.log import Failed
 from vivace.conversation.prefixes import mark_of, marks
-from vivace.conversation.replay import stillborn
+from vivace.conversation.replay import replay, stillborn
 from vivace.conversation.response import open_response
 from vivace.conversation.session import (
     Decision,
@@ -39,7 +37,6 @@ from vivace.conversation.session import (
     Ticket,
 )
 from vivace.conversation.turn import Turn
-from vivace.engines.base import Engine, Tally
 from vivace.errors import (
     EngineError,
     RequestError,
@@ -48,8 +45,8 @@ from vivace.errors import (
     Unauthorized,
     Unavailable,
 )
+from vivace.gateway.answering import Answering
 from vivace.gateway.archive import Archive, is_whole, no_parent
-from vivace.gateway.attempts import Attempts
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.kept import Keeper, KeptTurn
@@ -59,10 +56,12 @@ from vivace.gateway.metrics import Metrics
 from vivace.gateway.notes import Notes
 from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
+from vivace.gateway.recovery import Adopted, Recovery
+from vivace.gateway.reviving import Reviving
 from vivace.gateway.runs import REVOKED, Run, going_down
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
-from vivace.protocol.events import ErrorFrame, Event, Response, SteerAccepted
+from vivace.protocol.events import ErrorFrame, Event, SteerAccepted
 from vivace.protocol.foreign import as_sent
 from vivace.protocol.requests import (
     ClientEvent,
@@ -72,7 +71,7 @@ from vivace.protocol.requests import (
     Steer,
 )
 from vivace.scheduling.memory import Memory
-from vivace.scheduling.scheduler import Outcome, Waiting
+from vivace.scheduling.scheduler import Outcome
 from vivace.store.base import NewTurn
 
 __all__ = ["Connection", "Runner"]
@@ -97,6 +96,7 @@ class Runner:
         memory: Memory,
         knows: Callable[[str], bool],
         listening: Listening,
+        recovery: Recovery,
     ) -> None:
         """``knows``: whether an owner that came in may still speak."""
         self.planner = planner
@@ -107,7 +107,8 @@ class Runner:
         self.limits = limits
         self.memory = memory
         self.knows = knows
-        self.listening = listening
+        self.answering = Answering(planner, listening, metrics)
+        self.reviving = Reviving(recovery, self.connect)
         self.draining = False
         self.background: set[asyncio.Task[None]] = set()
         """What goes on when its client has left."""
@@ -219,6 +220,7 @@ class Connection:
         self._early: dict[str, list[Stop]] = {}
         self._on_record: set[str] = set()
         """Turns to come that went on record with the end of those they follow."""
+        self._adopted: dict[str, tuple[Adopted, Record]] = {}
         self._remembering: set[str | None] = set()
         self.headers: dict[str, str] = {}
         """What is left of the client's limits, once a turn has been charged to them."""
@@ -256,6 +258,13 @@ class Connection:
         found = self._runner.archive.resent(ends, self.owner)
         self._runner.metrics.resent.labels("yes" if found else "no").inc()
         return found
+
+    async def adopt(self, ticket: Ticket, adopted: Adopted) -> None:
+        """Go on with a turn of a gateway that is gone."""
+        record = await self._runner.archive.events.open(ticket.id, self.owner)
+        await record.add(replay(adopted.created, adopted.entries))
+        self._adopted[ticket.id] = adopted, record
+        await self._act(self._session.adopt(ticket))
 
     async def refuse(self, error: RequestError, lane: str | None = None) -> None:
         """Turn away what never came to be a turn: it could not be read, or not now."""
@@ -413,14 +422,7 @@ class Connection:
 
     async def _run_as_planned(self, ticket: Ticket, plan: Plan) -> None:
         await self._show(plan.offer.tier.name)
-        archive, name = self._runner.archive, plan.offer.card.name
-        response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
-        record: Record | None = None
-        if ticket.background:
-            record = await archive.events.open(ticket.id, self.owner)
-        turn = Turn(response, ticket.lane)
-        keep = partial(self._keep, ticket, response) if ticket.request.stored else None
-        run = self._runs[ticket.id] = Run(turn, name, ticket, self, self._outlet, record, keep)
+        run = self._runs[ticket.id] = await self._new_run(ticket, plan)
         ticket.ends_thinking = plan.offer.card.ends_thinking
         try:
             self._put_on_record(run)
@@ -434,8 +436,25 @@ class Connection:
                 run.kept.close()
             await self._runner.ended(run)
 
-    def _keep(self, ticket: Ticket, response: Response, outlet: Outlet) -> KeptTurn:
-        return self._runner.keeper.begin(ticket, response, self.owner, outlet)
+    async def _new_run(self, ticket: Ticket, plan: Plan) -> Run:
+        name, keeper = plan.offer.card.name, self._runner.keeper
+        if ticket.id in self._adopted:
+            return self._go_on(ticket, name, *self._adopted.pop(ticket.id))
+        record: Record | None = None
+        if ticket.background:
+            record = await self._runner.archive.events.open(ticket.id, self.owner)
+        response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
+        kept = (
+            partial(keeper.begin, ticket, response, self.owner) if ticket.request.stored else None
+        )
+        return Run(Turn(response, ticket.lane), name, ticket, self, self._outlet, record, kept)
+
+    def _go_on(self, ticket: Ticket, name: str, adopted: Adopted, record: Record) -> Run:
+        keep = partial(self._runner.keeper.go_on, ticket, adopted.record, adopted.created)
+        run = Run(adopted.turn(), name, ticket, self, self._outlet, record, keep)
+        run.said = adopted.said()
+        self._on_record.add(run.id)
+        return run
 
     def _put_on_record(self, run: Run) -> None:
         """Beside the engine, which need not wait for it."""
@@ -481,7 +500,7 @@ class Connection:
         last: list[Event]
         try:
             with cancels_of_others():
-                last = await self._generate_somewhere(run, plan, meter)
+                last = await self._runner.answering.answer(run, plan, meter, self._named(run))
             outcome = Outcome()
         except EngineError as error:
             outcome = failing(error)
@@ -508,70 +527,6 @@ class Connection:
             return str(error)
         self.headers = {**self.headers, **retry_headers(plan.wait)}
         return f"{str(error).rstrip('.')}. Try again in {math.ceil(plan.wait)} s."
-
-    async def _generate_somewhere(self, run: Run, plan: Plan, meter: Meter) -> list[Event]:
-        """On the engine it was given; where that fails, on another from what was said on."""
-        attempts = Attempts(plan, self._runner.planner, meter)
-
-        async def tell(waiting: Waiting) -> None:
-            await run.say(Placed(now(), waiting.position, waiting.seconds))
-
-        while True:
-            engine = await plan.place.engine(tell)
-            try:
-                with self._runner.listening.reading(engine.name, run, attempts, meter):
-                    return await self._generate(run, engine, attempts, meter)
-            except EngineError as error:
-                plan.note(error)
-                why = attempts.failed(error)
-                if run.kept is not None:
-                    run.kept.attempt()
-                self._runner.metrics.failovers.labels(why).inc()
-                log.info(
-                    "goes on elsewhere request_id=%s turn=%s %s",
-                    self._named(run),
-                    run.turn.id,
-                    why,
-                )
-
-    async def _generate(
-        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
-    ) -> list[Event]:
-        """Pass on deltas as they come; returns the closing events, which are not sent yet."""
-        await run.say(Begun(now(), run.ticket.request.compacts))
-        while not attempts.over:
-            ended = await self._read(run, engine, attempts, meter)
-            if ended is not None:
-                return ended
-            if attempts.answer(run.turn.thoughts):
-                await run.say(ThinkingEnded(now()))
-        meter.tokens = meter.counted(Tokens())
-        return run.enter(Said(now(), Finished("length", meter.tokens)))
-
-    async def _read(
-        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
-    ) -> list[Event] | None:
-        """None when the thinking was ended, for the answer to be asked for."""
-        turn, outlet, work = run.turn, run.outlet, attempts.work
-        asked = time.perf_counter()
-        meter.tally = Tally()
-        async with aclosing(engine.generate(replace(work, tally=meter.tally))) as deltas:
-            async for delta in deltas:
-                if isinstance(delta, Finished):
-                    meter.tokens = meter.counted(delta.tokens)
-                    return run.enter(Said(now(), replace(delta, tokens=meter.tokens)))
-                if meter.first is None:
-                    meter.first = time.perf_counter()
-                    meter.waited = meter.first - asked
-                attempts.hear(delta)
-                run.unsent = run.enter(Said(now(), delta))
-                if turn.ended:  # a steer waited for this item
-                    return run.unsent
-                await outlet.send(run.unsent)
-                if run.answers_now and work.thoughts is None and turn.thoughts:
-                    return None
-        problem = "The engine stopped without finishing its answer."
-        raise EngineError(problem, blame="always")
 
     async def _end_on_record(
         self, kept: KeptTurn, run: Run, link: Link, last: list[Event]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from vivace.conversation.log import Entry, Failed, SteerAtItemEnd, Stopped
 from vivace.conversation.session import Stop, StopHow, Ticket
+from vivace.conversation.so_far import SoFar
 from vivace.conversation.turn import Turn
 from vivace.errors import Unavailable
 from vivace.gateway.ids import now
@@ -57,6 +58,8 @@ class Run:
         self.kept = keep(self.outlet) if keep is not None else None
         if self.kept is not None:
             self.outlet = self.kept.outlet
+        self.said: SoFar | None = None
+        """What was said of it before this gateway had it."""
         self.refused = False
         """Whether it is ended because it may not begin."""
         self.unsent: list[Event] = []

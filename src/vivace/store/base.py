@@ -18,6 +18,7 @@ from vivace.store.values import (
     Done,
     Ended,
     Fenced,
+    Kept,
     Key,
     KeyReused,
     NewTurn,
@@ -39,6 +40,8 @@ __all__ = [
     "Done",
     "Ended",
     "Fenced",
+    "Journal",
+    "Kept",
     "Key",
     "KeyReused",
     "NewTurn",
@@ -55,6 +58,25 @@ __all__ = [
     "TurnRecord",
     "UnknownParent",
 ]
+
+
+class Journal(Protocol):
+    """The second copy of what turns in the making have said: written before it is sent, for the
+    gateway that is started after this one has died."""
+
+    def left(self) -> list[Kept]:
+        """The turns that were open when the last gateway died here."""
+
+    def forget_left(self) -> None:
+        """They have been dealt with, and what is needed of them is written again."""
+
+    def append(self, turn_id: str, entry: bytes) -> bool:
+        """Never waits. False when it is not written, nor will be anything more of this turn."""
+
+    def ended(self, turn_id: str) -> None:
+        """Its end is on record elsewhere; nothing of it is needed here."""
+
+    def close(self) -> None: ...
 
 
 class Store(Protocol):

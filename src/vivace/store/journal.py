@@ -25,7 +25,6 @@ from vivace.store.journal_records import (
     ENDED,
     LOST,
     OVERHEAD,
-    Kept,
     entry_record,
     head,
     mark,
@@ -34,8 +33,9 @@ from vivace.store.journal_records import (
     segment_path,
     segments_in,
 )
+from vivace.store.values import Kept
 
-__all__ = ["Journal", "Kept"]
+__all__ = ["FileJournal"]
 
 log = logging.getLogger("vivace.store")
 
@@ -61,7 +61,7 @@ class _Segment(Struct):
     size: int
 
 
-class Journal:
+class FileJournal:
     """Of one gateway; its folder is for no other."""
 
     def __init__(self, folder: Path, *, segment: int = _SEGMENT) -> None:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from msgspec import Struct
+from vivace.store.values import Kept
 
 __all__ = [
     "ENDED",
@@ -27,7 +27,6 @@ __all__ = [
     "LOST",
     "OPENED",
     "OVERHEAD",
-    "Kept",
     "entry_record",
     "head",
     "mark",
@@ -47,15 +46,6 @@ _PLACE = struct.Struct("<I")
 OVERHEAD = _FRAME.size + _TURN.size + _PLACE.size
 """Bytes of a record beside the entry or id that it holds."""
 _SUFFIX = ".journal"
-
-
-class Kept(Struct):
-    """What a journal has of a turn that was open when its gateway died."""
-
-    id: str
-    entries: list[bytes]
-    whole: bool = True
-    """False: something is missing, so a client may have seen more of it than stands here."""
 
 
 # -- records --------------------------------------------------------------------------------------

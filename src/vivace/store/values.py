@@ -17,6 +17,7 @@ __all__ = [
     "Done",
     "Ended",
     "Fenced",
+    "Kept",
     "Key",
     "KeyReused",
     "NewTurn",
@@ -146,6 +147,15 @@ class Orphan(Struct, frozen=True, kw_only=True):
     epoch: int
     background: bool
     parked_until: float | None
+
+
+class Kept(Struct):
+    """What a journal has of a turn that was open when its gateway died."""
+
+    id: str
+    entries: list[bytes]
+    whole: bool = True
+    """False: something is missing, so a client may have seen more of it than stands here."""
 
 
 class Order(Struct, frozen=True, kw_only=True):

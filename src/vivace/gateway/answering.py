@@ -1,0 +1,98 @@
+"""Reads a turn's answer from an engine, and from another when that one dies."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from vivace.conversation.deltas import Finished, Tokens
+from vivace.conversation.log import Begun, Placed, Said, ThinkingEnded
+from vivace.engines.base import Engine, Tally
+from vivace.errors import EngineError
+from vivace.gateway.attempts import Attempts
+from vivace.gateway.ids import now
+from vivace.gateway.listening import Listening
+from vivace.gateway.meter import Meter
+from vivace.gateway.metrics import Metrics
+from vivace.gateway.planning import Plan, Planner
+from vivace.gateway.runs import Run
+from vivace.protocol.events import Event
+from vivace.scheduling.scheduler import Waiting
+
+__all__ = ["Answering"]
+
+log = logging.getLogger("vivace.turns")
+
+
+class Answering:
+    def __init__(self, planner: Planner, listening: Listening, metrics: Metrics) -> None:
+        self._planner = planner
+        self._listening = listening
+        self._metrics = metrics
+
+    async def answer(self, run: Run, plan: Plan, meter: Meter, name: str) -> list[Event]:
+        """On the engine it was given; where that fails, on another from what was said on."""
+        attempts = Attempts(plan, self._planner, meter, run.said)
+
+        async def tell(waiting: Waiting) -> None:
+            await run.say(Placed(now(), waiting.position, waiting.seconds))
+
+        while True:
+            engine = await plan.place.engine(tell)
+            try:
+                with self._listening.reading(engine.name, run, attempts, meter):
+                    return await self._generate(run, engine, attempts, meter)
+            except EngineError as error:
+                plan.note(error)
+                why = attempts.failed(error)
+                if run.kept is not None:
+                    run.kept.attempt()
+                self._metrics.failovers.labels(why).inc()
+                log.info(
+                    "goes on elsewhere request_id=%s turn=%s %s",
+                    name,
+                    run.turn.id,
+                    why,
+                )
+
+    async def _generate(
+        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
+    ) -> list[Event]:
+        """Pass on deltas as they come; returns the closing events, which are not sent yet."""
+        await run.say(Begun(now(), run.ticket.request.compacts))
+        while not attempts.over:
+            ended = await self._read(run, engine, attempts, meter)
+            if ended is not None:
+                return ended
+            if attempts.answer(run.turn.thoughts):
+                await run.say(ThinkingEnded(now()))
+        meter.tokens = meter.counted(Tokens())
+        return run.enter(Said(now(), Finished("length", meter.tokens)))
+
+    async def _read(
+        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
+    ) -> list[Event] | None:
+        """None when the thinking was ended, for the answer to be asked for."""
+        turn, outlet, work = run.turn, run.outlet, attempts.work
+        asked = time.perf_counter()
+        meter.tally = Tally()
+        async with aclosing(engine.generate(replace(work, tally=meter.tally))) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, Finished):
+                    meter.tokens = meter.counted(delta.tokens)
+                    return run.enter(Said(now(), replace(delta, tokens=meter.tokens)))
+                if meter.first is None:
+                    meter.first = time.perf_counter()
+                    meter.waited = meter.first - asked
+                attempts.hear(delta)
+                run.unsent = run.enter(Said(now(), delta))
+                if turn.ended:  # a steer waited for this item
+                    return run.unsent
+                await outlet.send(run.unsent)
+                if run.answers_now and work.thoughts is None and turn.thoughts:
+                    return None
+        problem = "The engine stopped without finishing its answer."
+        raise EngineError(problem, blame="always")

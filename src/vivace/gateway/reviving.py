@@ -1,0 +1,54 @@
+"""Turns of a gateway that is gone, given to an engine again."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from vivace.conversation.session import Ticket
+from vivace.errors import LogError, RequestError
+from vivace.gateway.meter import Outlet
+from vivace.gateway.recovery import Adopted, Recovery
+from vivace.protocol.events import Event
+
+__all__ = ["Reviving"]
+
+
+class _Adopter(Protocol):
+    async def adopt(self, ticket: Ticket, adopted: Adopted) -> None: ...
+
+
+class _Connect(Protocol):
+    def __call__(self, outlet: Outlet, owner: str, request_id: str) -> _Adopter: ...
+
+
+class Reviving:
+    def __init__(self, recovery: Recovery, connect: _Connect) -> None:
+        self._recovery = recovery
+        self._connect = connect
+
+    async def go_on(self) -> None:
+        """With those in the background."""
+        for adopted in self._recovery.going_on():
+            await self._revive(adopted)
+
+    async def wake(self, response_id: str, owner: str) -> None:
+        """With one whose client is back, if it waits for that; its events are on record."""
+        adopted = await self._recovery.wake(response_id, owner)
+        if adopted is not None:
+            await self._revive(adopted)
+
+    async def _revive(self, adopted: Adopted) -> None:
+        record = adopted.record
+        try:
+            ticket = adopted.ticket(await self._recovery.parent(adopted))
+        except (LogError, RequestError):
+            await self._recovery.give_up(adopted)
+            return
+        await self._connect(_Nobody(), record.owner, record.id).adopt(ticket, adopted)
+
+
+class _Nobody:
+    """Listens to a turn whose client reads it elsewhere, or has not come back yet."""
+
+    async def send(self, events: list[Event]) -> None:
+        events.clear()
