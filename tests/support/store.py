@@ -116,7 +116,7 @@ def using(store: S, check: Callable[[S], Awaitable[T]]) -> T:
     async def whole() -> T:
         try:
             await store.open()
-            return await asyncio.wait_for(check(store), 20)
+            return await asyncio.wait_for(check(store), 60)
         finally:
             await asyncio.wait_for(store.close(), 10)
 
