@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from vivace.gateway.limiter import LocalGrant, LocalLimiter
-from vivace.gateway.records import LocalEventLog, PackedRecord
+from vivace.gateway.records import LocalEventLog, LogRecord
 from vivace.gateway.runs import LocalRuns, Run
 from vivace.store.sqlite import SqliteStore
 
@@ -44,7 +44,7 @@ async def _wait() -> None:
     await asyncio.sleep(_dice.choice((0, _dice.random() * _LONGEST)))
 
 
-for _kind in (LocalLimiter, LocalGrant, LocalEventLog, PackedRecord, LocalRuns, Run, SqliteStore):
+for _kind in (LocalLimiter, LocalGrant, LocalEventLog, LogRecord, LocalRuns, Run, SqliteStore):
     for _name, _call in list(vars(_kind).items()):
         if inspect.iscoroutinefunction(_call):
             setattr(_kind, _name, _late(_call))

@@ -8,14 +8,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tests.gateway.test_records import delta, rest_of
+from tests.gateway.test_records import CREATED, WORDS, play_to, rest_of, told
 from vivace.errors import TooManyRequests
 from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.ports import EventLog, Limiter, RunDirectory, Told
 from vivace.gateway.records import LocalEventLog
 from vivace.gateway.runs import LocalRuns
-from vivace.protocol.codec import framed
 from vivace.protocol.events import Response
 from vivace.protocol.requests import Interrupt, Steer
 from vivace.scheduling.limits import Limits
@@ -95,26 +95,25 @@ def test_as_many_run_at_once_as_may(limiter: Limiter) -> None:
 
 def test_a_record_can_be_read_while_it_is_written_and_after(log: EventLog) -> None:
     async def play() -> None:
-        record = await log.open("resp_1", "ada")
+        record = await log.open(CREATED, "ada")
         found = await log.find("resp_1", "ada")
         assert found is not None
         reading = asyncio.create_task(rest_of(found, 0))
-        for number in range(3):
-            await record.add([delta(number)])
-        await record.end()
-        assert await reading == framed(delta(1)) + framed(delta(2))
+        play_to(record, WORDS)
+        await record.end(steered=False)
+        assert await reading == told(WORDS, 0)
         ended = await log.find("resp_1", "ada")
         assert ended is not None
-        assert await rest_of(ended, 1) == framed(delta(2))
+        assert await rest_of(ended, 1) == told(WORDS, 1)
 
     run(play())
 
 
 def test_nobody_finds_or_deletes_anothers_record(log: EventLog) -> None:
     async def play() -> None:
-        record = await log.open("resp_1", "ada")
+        record = await log.open(CREATED, "ada")
         assert await log.find("resp_1", "bob") is None
-        await record.end()
+        await record.end(steered=False)
         assert not await log.delete("resp_1", "bob")
         assert await log.find("resp_1", "ada") is not None
         assert await log.delete("resp_1", "ada")
@@ -129,9 +128,10 @@ def test_a_record_that_is_gone_takes_no_memory() -> None:
 
     async def play() -> None:
         log = LocalEventLog(memory)
-        record = await log.open("resp_1", "ada")
-        await record.add([delta(0)])
-        await record.end()
+        record = await log.open(CREATED, "ada")
+        play_to(record, WORDS)
+        await record.end(steered=False)
+        assert memory.used("ada") > 0
         assert await log.delete("resp_1", "ada")
 
     gc.disable()
@@ -144,14 +144,16 @@ def test_a_record_that_is_gone_takes_no_memory() -> None:
 
 def test_an_answer_that_could_not_be_stored_is_had_from_its_record(log: EventLog) -> None:
     async def play() -> None:
-        record = await log.open("resp_1", "ada")
+        record = await log.open(CREATED, "ada")
         assert await record.unstored() is None
-        answer = Response(id="resp_1", created_at=1, model="m", status="completed")
+        answer = replace(CREATED, status="completed", store=False)
+        play_to(record, WORDS)
         await record.keep(answer)
-        await record.end()
+        await record.end(steered=False)
         found = await log.find("resp_1", "ada")
         assert found is not None
         assert await found.unstored() == answer
+        assert b'"store":false' in (await rest_of(found, -1)).splitlines()[-2]
 
     run(play())
 

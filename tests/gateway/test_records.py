@@ -1,60 +1,154 @@
-"""The events of a background response, kept small: whoever reads them gets each once, in order."""
+"""The log of a turn on record: whoever reads it gets each event that was said once, in order."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from vivace.conversation.deltas import (
+    CallOpened,
+    CallText,
+    Delta,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    Tokens,
+)
+from vivace.conversation.log import Begun, Entry, Placed, Said, Stopped
+from vivace.conversation.replay import replay
 from vivace.gateway.ports import Record
-from vivace.gateway.records import PackedRecord
+from vivace.gateway.records import LocalEventLog, LogRecord
 from vivace.protocol.codec import framed
-from vivace.protocol.events import OutputTextDelta
+from vivace.protocol.events import Response
 from vivace.scheduling.memory import Memory
 
-sizes = st.lists(st.sampled_from([0, 10, 3_000, 20_000, 100_000]), min_size=1, max_size=40)
+CREATED = Response(id="resp_1", created_at=1, model="m", status="queued")
+WORDS: list[Entry] = [
+    Begun(1),
+    *(Said(1, TextDelta(f"\n\n{number}")) for number in range(200)),
+    Said(2, Finished("stop", Tokens(1, 200))),
+]
+
+deltas: st.SearchStrategy[Delta] = st.one_of(
+    st.builds(TextDelta, st.text(max_size=5)),
+    st.builds(ReasoningDelta, st.text(max_size=5)),
+    st.builds(CallOpened, st.just("f"), call_id=st.just("call_1")),
+    st.builds(CallText, st.text(max_size=5)),
+)
+logs: st.SearchStrategy[list[Entry]] = st.builds(
+    lambda places, said, end: [*places, Begun(1), *said, end],
+    st.lists(st.builds(Placed, st.just(1), st.integers(1, 9), st.just(1.0)), max_size=2),
+    st.lists(st.builds(Said, st.just(1), deltas), max_size=100),
+    st.sampled_from([Said(2, Finished("stop", Tokens())), Stopped(2, "interrupt")]),
+)
 
 
-def delta(number: int, size: int = 5) -> OutputTextDelta:
-    text = f"\n\n{number}" + "x" * size
-    return OutputTextDelta(sequence_number=number, item_id="msg_1", output_index=0, delta=text)
+def record_of(created: Response = CREATED) -> LogRecord:
+    return LogRecord(created, Memory(10**9, 10**9).note("local", "records", 0))
+
+
+def play_to(record: Record, entries: Sequence[Entry]) -> None:
+    """All of it happens, and is said."""
+    for entry in entries:
+        record.enter(entry)
+    record.said(len(replay(CREATED, entries)) - 1)
+
+
+def told(entries: Sequence[Entry], after: int) -> bytes:
+    return b"".join(framed(event) for event in replay(CREATED, entries)[after + 1 :])
 
 
 async def rest_of(record: Record, after: int) -> bytes:
-    said: list[bytes] = []
-    while True:
-        events, after = await record.after(after)
-        if not events:
-            return b"".join(said)
-        said.append(events)
+    return b"".join([framed(each) async for events in record.after(after) for each in events])
 
 
-@given(sizes, st.integers(-1, 45))
-def test_what_is_read_after_any_event_is_all_that_came_later(sizes: list[int], after: int) -> None:
-    events = [delta(number, size) for number, size in enumerate(sizes)]
-
+@given(logs, st.integers(-1, 400), st.lists(st.integers(0, 400), max_size=10))
+def test_what_is_read_after_any_event_is_all_that_was_said_later(
+    entries: list[Entry], after: int, says: list[int]
+) -> None:
     async def read() -> None:
-        record = PackedRecord(Memory(10**9, 10**9).note("local", "records", 0))
+        record = record_of()
         following = asyncio.create_task(rest_of(record, after))
-        for event in events:
-            await record.add([event])
-            if event.sequence_number % 3 == 0:
-                await asyncio.sleep(0)
-        await record.end()
-        expected = b"".join(framed(event) for event in events[after + 1 :])
-        assert await following == expected
-        assert await rest_of(record, after) == expected
+        most = len(replay(CREATED, entries)) - 1
+        for entry, said in zip(entries, [*says, *(-1 for _ in entries)], strict=False):
+            record.enter(entry)
+            record.said(min(said, most))
+            await asyncio.sleep(0)
+        play_to(record, [])
+        record.said(most)
+        await record.end(steered=False)
+        assert await following == told(entries, after)
+        assert await rest_of(record, after) == told(entries, after)
 
     asyncio.run(read())
 
 
-def test_an_event_that_is_sent_again_is_on_record_once() -> None:
+@given(logs, st.integers(-1, 400))
+def test_nobody_reads_what_was_not_said(entries: list[Entry], said: int) -> None:
     async def read() -> bytes:
-        record = PackedRecord(Memory(10**9, 10**9).note("local", "records", 0))
-        await record.add([delta(0), delta(1)])
-        await record.add([delta(1), delta(0), delta(2)])
-        await record.end()
+        record = record_of()
+        for entry in entries:
+            record.enter(entry)
+        record.said(said)
+        await record.end(steered=False)
         return await rest_of(record, -1)
 
-    assert asyncio.run(read()) == b"".join(framed(delta(number)) for number in range(3))
+    events = replay(CREATED, entries)[: said + 1]
+    assert asyncio.run(read()) == b"".join(map(framed, events))
+
+
+def test_readers_have_lanes_of_their_own() -> None:
+    async def lanes() -> list[set[object]]:
+        record = record_of()
+        play_to(record, WORDS)
+        await record.end(steered=False)
+        return [
+            {each.stream_id async for events in record.after(-1, lane) for each in events}
+            for lane in ("a", "b")
+        ]
+
+    assert asyncio.run(lanes()) == [{"a"}, {"b"}]
+
+
+def test_a_long_log_is_read_in_pieces_that_leave_time_to_others() -> None:
+    async def read() -> list[int]:
+        record = record_of()
+        play_to(record, WORDS * 10)
+        await record.end(steered=False)
+        return [len(events) async for events in record.after(-1)]
+
+    assert max(asyncio.run(read())) < 80
+
+
+def test_its_memory_counts_while_it_grows() -> None:
+    memory = Memory(10**9, 10**9)
+
+    async def grow() -> list[int]:
+        record = await LocalEventLog(memory).open(CREATED, "ada")
+        sizes = []
+        for _ in range(3):
+            play_to(record, WORDS)
+            sizes.append(memory.used("ada"))
+        return sizes
+
+    empty, *more = asyncio.run(grow())
+    assert empty > 200 * 100
+    assert all(size > empty + 200 * 100 for size in more)
+
+
+def test_one_of_a_turn_that_is_not_stored_is_soon_gone() -> None:
+    async def find() -> list[bool]:
+        log = LocalEventLog(Memory(10**9, 10**9), passing_seconds=0.05)
+        passing, kept = replace(CREATED, id="resp_2", store=False), CREATED
+        for response in (passing, kept):
+            await (await log.open(response, "ada")).end(steered=False)
+        before = await log.find("resp_2", "ada") is not None
+        await asyncio.sleep(0.2)
+        found = [await log.find(each, "ada") is not None for each in ("resp_2", "resp_1")]
+        return [before, *found]
+
+    assert asyncio.run(find()) == [True, False, True]

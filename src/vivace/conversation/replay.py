@@ -13,7 +13,7 @@ from vivace.conversation.turn import Turn
 from vivace.protocol.events import Response, ResponseEvent, ResponseProblem
 from vivace.protocol.requests import CreateResponse
 
-__all__ = ["events_of", "replay", "stillborn"]
+__all__ = ["events_of", "log_of", "replay", "stillborn"]
 
 
 def replay(
@@ -37,21 +37,32 @@ def stillborn(
     return replay(replace(response, store=False), [refused], lane)
 
 
-def events_of(
-    created: Response, final: Response, cuts: bytes, stream_id: str | None = None
-) -> list[ResponseEvent]:
-    """The stream of a turn that has ended, as it was; ``cuts`` are ``Turn.cuts`` of that time."""
-    turn, events = Turn(created, stream_id), list[ResponseEvent]()
+def log_of(created: Response, final: Response, cuts: bytes) -> list[Entry]:
+    """A log with the events of a turn that has ended; ``cuts`` are ``Turn.cuts`` of that time.
+
+    Refuses cuts that do not fit the response.
+    """
+    turn, entries = Turn(created), list[Entry]()
     read = decode_cuts(cuts)
     jumps = iter([*read.jumps, -1])
     jump = next(jumps)
     for entry in entries_of(final, read):
         while turn.next_number == jump:
-            events += turn.apply(Jumped(entry.at))
+            entries.append(Jumped(entry.at))
+            turn.jump()
             jump = next(jumps)
-        events += turn.apply(entry)
+        entries.append(entry)
+        turn.apply(entry)
     if jump != -1 or _end(turn.response) != _end(final):
         raise unfit()
+    return entries
+
+
+def events_of(
+    created: Response, final: Response, cuts: bytes, stream_id: str | None = None
+) -> list[ResponseEvent]:
+    """The stream of a turn that has ended, as it was."""
+    events = replay(created, log_of(created, final, cuts), stream_id)
     # Told as it was told: a response that could not be stored says so only at its end.
     return [*events[:-1], replace(events[-1], response=final)]
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,11 +27,22 @@ from msgspec.structs import replace
 from vivace.conversation import compaction
 from vivace.conversation.chain import Link, check_input, past_items
 from vivace.conversation.steering import Accepted, Desk, SteerCode, open_calls, successor_of
+from vivace.conversation.tickets import (
+    Decision,
+    Fetch,
+    Refuse,
+    Resent,
+    Say,
+    Start,
+    Stop,
+    StopHow,
+    Ticket,
+)
 from vivace.errors import InvalidRequest, NotFound, RequestError, TooManyRequests
 from vivace.protocol.codec import decode_steer_input, error_frame
-from vivace.protocol.events import Event, InterruptAccepted
+from vivace.protocol.events import InterruptAccepted
 from vivace.protocol.items import Item, NewId, admit
-from vivace.protocol.requests import ClientEvent, CreateResponse, Interrupt, Steer
+from vivace.protocol.requests import CreateResponse, Interrupt, Steer
 
 __all__ = [
     "Decision",
@@ -49,7 +59,6 @@ __all__ = [
 ]
 
 _LANE = re.compile(r"[A-Za-z0-9_.\-]{1,256}")
-StopHow = Literal["interrupt", "cancel", "disconnect", "revoke", "steer", "end_thinking"]
 
 
 class Limits(Struct, frozen=True):
@@ -57,118 +66,6 @@ class Limits(Struct, frozen=True):
     lanes: int = 32
     waiting: int = 256
     steers: int = 16
-
-
-class Ticket:
-    """One asked-for turn on its way through the session."""
-
-    __slots__ = (
-        "carried",
-        "ends_thinking",
-        "follower",
-        "id",
-        "input",
-        "lane",
-        "line",
-        "parent",
-        "past",
-        "request",
-        "resent",
-        "running",
-        "sealed",
-        "steers",
-        "successor_id",
-        "withdrawn",
-    )
-
-    def __init__(
-        self,
-        response_id: str,
-        lane: str | None,
-        request: CreateResponse,
-        line: frozenset[str] = frozenset(),
-    ) -> None:
-        self.id = response_id
-        self.lane = lane
-        self.request = request
-        self.parent: Link | None = None
-        self.resent = 0
-        """How many items of the request stand in the past already: the client said them again."""
-        self.past: list[Item] = []
-        self.input: tuple[Item, ...] = ()
-        self.running = False
-        self.line = line
-        """Steered responses that this one succeeds: who steers or interrupts those means this."""
-        self.carried: list[Accepted] = []
-        """Steers that this turn applies."""
-        self.steers: list[Accepted] = []
-        """Steers that wait for its end."""
-        self.successor_id: str | None = None
-        self.sealed = False
-        """It is ending, and what follows it by itself is decided."""
-        self.follower: Ticket | None = None
-        """The turn that its steers have made."""
-        self.withdrawn = False
-        """Interrupted or cancelled: nothing follows it by itself."""
-        self.ends_thinking: bool | None = None
-        """Whether its engine can end its thinking; None before it has one."""
-
-    @property
-    def background(self) -> bool:
-        """Whether it goes on when its client leaves."""
-        return bool(self.request.body.background)
-
-    def answers_to(self, response_id: str) -> bool:
-        return response_id == self.id or response_id in self.line
-
-
-class Resent(Struct, frozen=True):
-    """A conversation that is sent whole: it goes on from this turn, behind so many of its items."""
-
-    link: Link
-    items: int
-
-
-class Say(Struct, frozen=True):
-    """Send this event."""
-
-    event: Event
-
-
-class Refuse(Struct, frozen=True):
-    """Tell the client why this turn will not be, in the form that it understands."""
-
-    ticket: Ticket
-    error: RequestError
-
-
-class Fetch(Struct, frozen=True):
-    """Look for the ticket's parent among the stored turns, then call ``found``."""
-
-    ticket: Ticket
-    response_id: str
-
-
-class Start(Struct, frozen=True):
-    """Run this turn, then call ``settle`` (or ``refuse`` if it cannot be begun)."""
-
-    ticket: Ticket
-
-
-class Stop(Struct, frozen=True):
-    """End this running turn at the next token, or behind its open item; it still settles. Or
-    (``end_thinking``) end only its thinking: the turn goes on with its answer.
-
-    The receipt is for the client, and goes out when the engine has been told.
-    """
-
-    ticket: Ticket
-    how: StopHow
-    receipt: Event | None = None
-    at_item_end: bool = False
-
-
-Decision = Say | Refuse | Fetch | Start | Stop
 
 
 class _Lane:
@@ -204,7 +101,9 @@ class Session:
 
     # -- what the client says ---------------------------------------------------------------------
 
-    def receive(self, event: ClientEvent, resent: Resent | None = None) -> list[Decision]:
+    def receive(
+        self, event: CreateResponse | Interrupt | Steer, resent: Resent | None = None
+    ) -> list[Decision]:
         """``resent``: what of a request's items the client says again, and after which turn."""
         if isinstance(event, CreateResponse):
             return [] if self._closed else self._create(event, resent)
@@ -349,10 +248,9 @@ class Session:
     ) -> Say:
         return Say(self._desk.failed(steer, lane, code, problem))
 
-    def adopt(self, ticket: Ticket) -> list[Decision]:
-        """A turn that began on another connection goes on here; its lane is free."""
-        self._lanes[ticket.lane].active = ticket
-        self._in_flight += 1
+    def take_up(self, ticket: Ticket) -> list[Decision]:
+        """A turn that no engine works on any more is given to one again."""
+        self.adopt(ticket, ticket.lane)
         ticket.running = True
         return [Start(ticket)]
 
@@ -449,12 +347,17 @@ class Session:
         if not lane.pending:
             lane.latest = None
 
-    def close(self) -> list[Decision]:
-        """The connection is gone: end what runs but in the background, drop what waits."""
+    def close(self, *, for_good: bool = False) -> list[Decision]:
+        """The connection is gone: end what runs but in the background, drop what waits. What may
+        wait for its client goes on, unless nobody came: ``for_good``."""
         self._closed = True
         self._waiting.clear()
         active = (each.follower or each for each in self._active())
-        ending = [each for each in active if self._goes_on(each) and not each.background]
+        ending = [
+            each
+            for each in active
+            if self._goes_on(each) and not each.background and (for_good or not each.waits)
+        ]
         for ticket in ending:
             ticket.withdrawn = True
         return [Stop(ticket, "disconnect") for ticket in ending]
@@ -476,6 +379,43 @@ class Session:
     def _goes_on(self, ticket: Ticket) -> bool:
         """Whether an engine works on it, or will when the turn before it has ended."""
         return ticket.running or not self._is_active(ticket)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether something runs here for a client that may come back."""
+        return any(each.waits and not each.withdrawn for each in self._active())
+
+    # -- turns that move --------------------------------------------------------------------------
+
+    def make_room(self, lane: str | None, ticket: Ticket | None = None) -> None:
+        """For a turn from elsewhere, or the one that runs there; raises why there is none."""
+        problem = self._lane_problem(lane)
+        if problem is not None:
+            raise problem
+        known = self._lanes.get(lane)
+        if known is not None and known.active not in (None, ticket):
+            raise InvalidRequest(
+                "Another response runs on this lane. Resume on another stream_id, or when it has "
+                "ended.",
+                code="stream_busy",
+                param="stream_id",
+            )
+        if self._in_flight >= self._limits.in_flight and (known is None or not known.active):
+            raise TooManyRequests(
+                f"{self._limits.in_flight} turns run on this connection already; wait for one of "
+                "them to end.",
+                code="too_many_waiting_turns",
+            )
+
+    def part(self, ticket: Ticket) -> list[Decision] | None:
+        """The turn goes on elsewhere, and what waits for its lane begins; None if it has ended."""
+        return self._release(ticket) if self._is_active(ticket) and ticket.running else None
+
+    def adopt(self, ticket: Ticket, lane: str | None) -> None:
+        """A turn from elsewhere runs here from now on; there is room for it."""
+        ticket.lane = lane
+        self._lanes.setdefault(lane, _Lane()).active = ticket
+        self._in_flight += 1
 
     def _active(self) -> list[Ticket]:
         return [lane.active for lane in self._lanes.values() if lane.active is not None]

@@ -18,7 +18,7 @@ from vivace.protocol.codec import encode, footprint
 from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
 from vivace.scheduling.memory import Held, Memory
-from vivace.store.base import Store, StoredTurn
+from vivace.store.base import Store, StoredTurn, TurnRecord
 
 __all__ = ["Archive", "is_whole", "no_parent"]
 
@@ -148,6 +148,10 @@ class Archive:
         return link
 
     # -- single turns -----------------------------------------------------------------------------
+
+    async def find(self, response_id: str, owner: str) -> TurnRecord | None:
+        """All that is on record of one."""
+        return await self._store.find(response_id, owner)
 
     async def turn(self, response_id: str, owner: str) -> StoredTurn | None:
         """One that does not run; refuses one that cannot be read."""

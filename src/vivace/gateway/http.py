@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -346,12 +347,9 @@ class Replay(HttpResponse):
     async def _tell(self, send: Send) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        number = self._after
-        while True:
-            events, number = await self._record.after(number)
-            if not events:
-                break
-            await _send_pieces(events, send)
+        async with aclosing(self._record.after(self._after)) as told:
+            async for events in told:
+                await _send_pieces(b"".join(map(framed, events)), send)
         await send({"type": "http.response.body", "body": SSE_DONE})
 
 

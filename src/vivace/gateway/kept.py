@@ -65,6 +65,8 @@ class Keeper:
         self.journal = journal
         self.holder = holder
         self.must = must
+        self.on_record: set[str] = set()
+        """Turns to come that went on record with the end of those they follow."""
 
     def begin(self, ticket: Ticket, response: Response, owner: str, outlet: Outlet) -> KeptTurn:
         self.remember(ticket.id, response, ())

@@ -11,16 +11,26 @@ meanwhile; the tests play the gateway on ports that dawdle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
 from msgspec import Struct
 
+from vivace.conversation.log import Entry
 from vivace.protocol.events import Event, Response, ResponseEvent
 from vivace.protocol.requests import Interrupt, Steer
 from vivace.scheduling.limits import Limits, Window
 
-__all__ = ["EventLog", "Grant", "Limiter", "Record", "RunDirectory", "RunningTurn", "Told"]
+__all__ = [
+    "EventLog",
+    "Grant",
+    "Limiter",
+    "Reader",
+    "Record",
+    "RunDirectory",
+    "RunningTurn",
+    "Told",
+]
 
 
 # -- limits ---------------------------------------------------------------------------------------
@@ -49,10 +59,13 @@ class Limiter(Protocol):
 
 
 class Record(Protocol):
-    """The events of one response, numbered from 0 without a gap."""
+    """The log of one response: its events follow from it, numbered from 0."""
 
-    async def add(self, events: Sequence[ResponseEvent]) -> None:
-        """An event that is there already is not added again."""
+    def enter(self, entry: Entry) -> None:
+        """What happened to it; nobody may know of it yet."""
+
+    def said(self, number: int) -> None:
+        """All events up to this one are told to who has the turn, so they may be to others."""
 
     async def keep(self, response: Response) -> None:
         """Its end could not be stored, so it is to be had from here."""
@@ -60,19 +73,38 @@ class Record(Protocol):
     async def unstored(self) -> Response | None:
         """What was kept so."""
 
-    async def end(self) -> None: ...
+    async def end(self, *, steered: bool) -> None:
+        """``steered``: it was sent another way, so another may follow it."""
 
-    async def after(self, number: int) -> tuple[bytes, int]:
-        """Some events later than ``number`` as they go over the wire, and the number of the last.
+    @property
+    def steered(self) -> bool: ...
 
-        Waits for one; none come when there are no more.
-        """
+    def after(
+        self, number: int, lane: str | None = None
+    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        """The events later than ``number`` that were said, as they come, until there are no more;
+        ``lane`` is the reader's."""
+
+    def reader(self, after: int, lane: str | None = None) -> Reader:
+        """The same without waiting."""
+
+    @property
+    def unread_since(self) -> float | None:
+        """When the last who waited for its events has left, by the monotonic clock; None while
+        somebody does."""
+
+
+class Reader(Protocol):
+    def ready(self) -> list[ResponseEvent] | None:
+        """Some of the events that follow and were said, perhaps none of them yet; None if there
+        are no more for now."""
 
 
 class EventLog(Protocol):
-    """What responses said that run in the background, for whoever comes to read it."""
+    """What turns said that somebody may come back to."""
 
-    async def open(self, response_id: str, owner: str) -> Record: ...
+    async def open(self, response: Response, owner: str) -> Record:
+        """``response`` is as it was created."""
 
     async def find(self, response_id: str, owner: str) -> Record | None: ...
 

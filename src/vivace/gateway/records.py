@@ -1,135 +1,202 @@
-"""The event log of this process: what responses said that run in the background, in its memory."""
+"""The event log of this process: what turns said that somebody may come back to, in its memory.
+
+A record has the log of a turn, not its events: these are made by whoever reads it, for each reader
+anew, so a turn that nobody reads again pays for an append.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import zlib
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
 
-from vivace.gateway.meter import Outlet
-from vivace.gateway.ports import Record
+from msgspec.structs import replace
+
+from vivace.conversation.log import Entry, Said
+from vivace.conversation.states import TERMINAL_EVENT
+from vivace.conversation.turn import Turn
 from vivace.gateway.recent import Recent
-from vivace.protocol.codec import encode, framed
-from vivace.protocol.events import Event, Response, ResponseEvent
+from vivace.protocol.codec import encode
+from vivace.protocol.events import Response, ResponseEvent
 from vivace.scheduling.memory import Held, Memory
 
-__all__ = ["LocalEventLog", "PackedRecord", "Recording"]
+__all__ = ["LocalEventLog", "LogReader", "LogRecord"]
 
-_BLOCK = 16 * 1024
-"""Bytes of events that are packed together: enough for a twentieth of their size to remain, and
-packed in less time than a token takes."""
-_OVERHEAD = 512
+_ENTRY = 160
+"""Bytes that an entry takes in memory beside its text."""
 _EMPTY = 2048
-_TOO_LARGE = 64 * 1024
-"""What would take longer stays as it is."""
+_COUNTED = 64
+"""Entries whose memory is counted together."""
+_BATCH = 64
+"""Entries that are read at once, in less time than a token takes."""
+_TERMINAL = tuple({*TERMINAL_EVENT.values()})
 
 
-class PackedRecord:
-    """The events of one response in little memory.
+class LogRecord:
+    """The log of one response, and how far it was said."""
 
-    Events differ in a number and a word, so all but the newest are kept in packed blocks.
-    """
-
-    def __init__(self, held: Held, ended: Callable[[PackedRecord], None] = lambda _: None) -> None:
+    def __init__(
+        self, created: Response, held: Held, ended: Callable[[LogRecord], None] = lambda _: None
+    ) -> None:
         """``held`` counts its memory, until nobody holds this; ``ended`` is called at its end."""
+        self.created = created
+        self.entries: list[Entry] = []
+        self.last_said = -1
+        self.final: Response | None = None
+        """How it ended, where that is told otherwise than its log has it."""
+        self.over = False
+        self.steered = False
         self._held = held
         self._when_ended = ended
-        self._ended = False
-        self._unstored: Response | None = None
-        self._firsts: list[int] = []
-        self._blocks: list[bytes] = []
-        self._newest: list[bytes] = []
-        self._newest_size = 0
-        self._next = 0
+        self._readers = 0
+        self._unread_since = time.monotonic()
         self._changed = asyncio.Event()
+        words = len(created.instructions or "") + len(bytes(created.tools))
+        held.resize(held.size + _EMPTY + words)
 
-    async def add(self, events: Sequence[ResponseEvent]) -> None:
-        for event in events:
-            if event.sequence_number < self._next:
-                continue  # its sending was cut short, and is tried again
-            data = framed(event)
-            self._newest.append(data)
-            self._newest_size += len(data)
-            self._next += 1
-            if self._newest_size >= _BLOCK:
-                self._pack()
-        self._changed.set()
+    @classmethod
+    def whole(
+        cls, created: Response, entries: list[Entry], final: Response, held: Held
+    ) -> LogRecord:
+        """Of a turn that has ended and of which all was said, by nobody who is still here."""
+        record = cls(created, held)
+        record.entries = entries
+        record.final, record.over, record.last_said = final, True, _ALL
+        return record
+
+    # -- its turn ---------------------------------------------------------------------------------
+
+    def enter(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        if not len(self.entries) % _COUNTED:
+            self._count(len(self.entries) - _COUNTED)
+
+    def said(self, number: int) -> None:
+        """All events up to this number were handed out: who reads this may know of them."""
+        if number > self.last_said:
+            self.last_said = number
+            if self._readers:
+                self._changed.set()
 
     async def keep(self, response: Response) -> None:
-        self._unstored = response
+        self.final = response
         self._held.resize(self._held.size + len(encode(response)))
 
-    async def unstored(self) -> Response | None:
-        return self._unstored
-
-    async def end(self) -> None:
-        self._ended = True
-        self._pack()
+    async def end(self, *, steered: bool) -> None:
+        self.over, self.steered = True, steered
+        self._count(len(self.entries) // _COUNTED * _COUNTED)
         self._changed.set()
         self._when_ended(self)
 
-    def _pack(self) -> None:
-        if not self._newest:
-            return
-        self._firsts.append(self._next - len(self._newest))
-        data = b"".join(self._newest)
-        self._blocks.append(data if len(data) > _TOO_LARGE else zlib.compress(data, 1))
-        self._newest.clear()
-        self._newest_size = 0
-        self._held.resize(self._held.size + len(self._blocks[-1]) + _OVERHEAD)
+    def _count(self, start: int) -> None:
+        size = 0
+        for entry in self.entries[start:]:
+            text = getattr(entry.delta, "text", "") if isinstance(entry, Said) else ""
+            size += _ENTRY + len(text)
+        self._held.resize(self._held.size + size)
 
-    async def after(self, number: int) -> tuple[bytes, int]:
-        while number + 1 >= self._next:
-            if self._ended:
-                return b"", number
-            self._changed.clear()
-            await self._changed.wait()
-        packed = self._next - len(self._newest)
-        if number + 1 >= packed:
-            return b"".join(self._newest[number + 1 - packed :]), self._next - 1
-        block = bisect_right(self._firsts, number + 1) - 1
-        first, data = self._firsts[block], self._blocks[block]
-        if data.startswith(b"\x78"):  # zlib's first byte; an event starts with its name
-            data = zlib.decompress(data)
-        for _ in range(number + 1 - first):
-            data = data[data.index(b"\n\n") + 2 :]
-        following = [*self._firsts[block + 1 :], packed][0]
-        return data, following - 1
+    # -- its readers ------------------------------------------------------------------------------
+
+    async def unstored(self) -> Response | None:
+        return self.final
+
+    @property
+    def unread_since(self) -> float | None:
+        return None if self._readers else self._unread_since
+
+    def reader(self, after: int, lane: str | None = None) -> LogReader:
+        return LogReader(self, after, lane)
+
+    async def after(
+        self, number: int, lane: str | None = None
+    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        reader = self.reader(number, lane)
+        self._readers += 1
+        try:
+            while True:
+                while (events := reader.ready()) is not None:
+                    if events:
+                        yield events
+                    await asyncio.sleep(0)  # a long one is not read in the others' time
+                if self.over:
+                    return
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            self._readers -= 1
+            self._unread_since = time.monotonic()
 
 
-class Recording:
-    """Puts events on record before they go to a client, who may leave at any time."""
+class LogReader:
+    """Folds a record for one who reads it, on the lane that this one has for it."""
 
-    def __init__(self, record: Record, outlet: Outlet) -> None:
+    def __init__(self, record: LogRecord, after: int, lane: str | None) -> None:
         self._record = record
-        self._outlet = outlet
+        self._after = after
+        self._turn = Turn(record.created, lane)
+        self._place = 0
+        self._unsaid: list[ResponseEvent] = []
 
-    async def send(self, events: list[Event]) -> None:
-        await self._record.add([event for event in events if isinstance(event, ResponseEvent)])
-        await self._outlet.send(events)
+    def ready(self) -> list[ResponseEvent] | None:
+        """Some of what follows and was said, which may be none of it yet; None if there is no more
+        for now."""
+        start, events = self._place, list[ResponseEvent]()
+        while self._place - start < _BATCH and (self._unsaid or self._fold()):
+            events += self._said()
+            if self._unsaid:
+                break
+        return events if events or (self._place > start and not self._unsaid) else None
+
+    def _fold(self) -> bool:
+        entries = self._record.entries
+        if self._place == len(entries):
+            return False
+        self._unsaid += self._turn.apply(entries[self._place])
+        self._place += 1
+        return True
+
+    def _said(self) -> Iterator[ResponseEvent]:
+        while self._unsaid and self._unsaid[0].sequence_number <= self._record.last_said:
+            event = self._unsaid.pop(0)
+            if event.sequence_number > self._after:
+                yield self._as_told(event)
+
+    def _as_told(self, event: ResponseEvent) -> ResponseEvent:
+        """A response that could not be stored says so only at its end."""
+        final = self._record.final
+        if final is not None and isinstance(event, _TERMINAL):
+            return replace(event, response=final)
+        return event
+
+
+_ALL = 2**62
 
 
 class LocalEventLog:
     """Records of running responses, and of as many ended ones as there is room for."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, passing_seconds: float = 15.0) -> None:
+        """``passing_seconds``: how long one is kept of a turn that is not stored."""
         self._memory = memory
-        self._running: dict[tuple[str, str], PackedRecord] = {}
-        self._ended: Recent[PackedRecord] = Recent(memory, "records")
+        self._passing_seconds = passing_seconds
+        self._running: dict[tuple[str, str], LogRecord] = {}
+        self._ended: Recent[LogRecord] = Recent(memory, "records")
 
-    async def open(self, response_id: str, owner: str) -> PackedRecord:
-        held = self._memory.note(owner, "records", _EMPTY)
-        place = owner, response_id
+    async def open(self, response: Response, owner: str) -> LogRecord:
+        place = owner, response.id
 
-        def ended(record: PackedRecord) -> None:
+        def ended(record: LogRecord) -> None:
             del self._running[place]
             self._ended.put(*place, record)
+            if not response.store:
+                loop = asyncio.get_running_loop()
+                loop.call_later(self._passing_seconds, self._ended.drop, *place)
 
-        record = self._running[place] = PackedRecord(held, ended)
+        record = LogRecord(response, self._memory.note(owner, "records", 0), ended)
+        self._running[place] = record
         return record
 
-    async def find(self, response_id: str, owner: str) -> PackedRecord | None:
+    async def find(self, response_id: str, owner: str) -> LogRecord | None:
         running = self._running.get((owner, response_id))
         return running or self._ended.get(owner, response_id)
 

@@ -27,6 +27,7 @@ from vivace.gateway.http import (
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.ports import Told
 from vivace.gateway.runner import Runner
+from vivace.gateway.telling import not_kept, record_of
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
 from vivace.protocol.events import Compacted, ErrorFrame, SteerFailed
 from vivace.protocol.items import Message, text_of
@@ -137,7 +138,7 @@ class ResponsesApi:
             return self._answer(unstored, owner)
         turn = await self._runner.archive.turn(response_id, owner)
         if turn is None:
-            raise _not_found(response_id)
+            raise not_kept(response_id)
         return self._answer(turn.response, owner)
 
     def _answer(self, value: object, owner: str) -> HttpResponse:
@@ -147,18 +148,11 @@ class ResponsesApi:
 
     async def _replay(self, response_id: str, owner: str, after: str | None = None) -> HttpResponse:
         await self._runner.reviving.wake(response_id, owner)
-        record = await self._runner.archive.events.find(response_id, owner)
-        if record is None:
-            raise NotFound(
-                f"No events are kept of response '{response_id}'. They are for responses created "
-                "with background=true, while memory lasts and until the server restarts; retrieve "
-                "it without stream.",
-                code="response_not_found",
-            )
         start = -1 if after is None else whole_number(after, 0, 10**9)
         if start is None:
             raise InvalidRequest("starting_after is a sequence number.", param="starting_after")
-        return Replay(record, start)
+        runner = self._runner
+        return Replay(await record_of(runner.archive, runner.memory, response_id, owner), start)
 
     async def cancel(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
@@ -201,14 +195,14 @@ class ResponsesApi:
     async def delete(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
         if not await self._runner.delete(response_id, owner):
-            raise _not_found(response_id)
+            raise not_kept(response_id)
         return json_response({"id": response_id, "object": "response.deleted", "deleted": True})
 
     async def input_items(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
         turn = await self._runner.archive.turn(response_id, owner)
         if turn is None:
-            raise _not_found(response_id)
+            raise not_kept(response_id)
         items = msgspec.json.decode(turn.input, type=list[dict[str, Any]])
         return self._answer(_page(items, request), owner)
 
@@ -237,11 +231,3 @@ def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:
         "last_id": page[-1]["id"] if page else None,
         "has_more": len(items) > len(page),
     }
-
-
-def _not_found(response_id: str) -> NotFound:
-    return NotFound(
-        f"Response '{response_id}' is not kept here. It may have been deleted or be too old, or "
-        "it was created with store=false.",
-        code="response_not_found",
-    )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from vivace.conversation.session import Ticket
 from vivace.errors import LogError, RequestError
 from vivace.gateway.meter import Outlet
+from vivace.gateway.ports import RunDirectory
 from vivace.gateway.recovery import Adopted, Recovery
 from vivace.protocol.events import Event
 
 __all__ = ["Reviving"]
+
+_LOOK, _LOOKS = 0.01, 200
+"""Until a turn that was given to an engine is known to run."""
 
 
 class _Adopter(Protocol):
@@ -22,8 +27,9 @@ class _Connect(Protocol):
 
 
 class Reviving:
-    def __init__(self, recovery: Recovery, connect: _Connect) -> None:
+    def __init__(self, recovery: Recovery, connect: _Connect, runs: RunDirectory) -> None:
         self._recovery = recovery
+        self._runs = runs
         self._connect = connect
 
     async def go_on(self) -> None:
@@ -34,8 +40,13 @@ class Reviving:
     async def wake(self, response_id: str, owner: str) -> None:
         """With one whose client is back, if it waits for that; its events are on record."""
         adopted = await self._recovery.wake(response_id, owner)
-        if adopted is not None:
-            await self._revive(adopted)
+        if adopted is None:
+            return
+        await self._revive(adopted)
+        for _ in range(_LOOKS):
+            if await self._runs.find(response_id, owner) is not None:
+                return
+            await asyncio.sleep(_LOOK)
 
     async def _revive(self, adopted: Adopted) -> None:
         record = adopted.record

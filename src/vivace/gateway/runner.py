@@ -53,12 +53,14 @@ from vivace.gateway.kept import Keeper, KeptTurn
 from vivace.gateway.listening import Listening
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
+from vivace.gateway.moving import Ground, Moves
 from vivace.gateway.notes import Notes
 from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
 from vivace.gateway.recovery import Adopted, Recovery
 from vivace.gateway.reviving import Reviving
 from vivace.gateway.runs import REVOKED, Run, going_down
+from vivace.gateway.tasks import Tasks
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
 from vivace.protocol.events import ErrorFrame, Event, SteerAccepted
@@ -68,6 +70,7 @@ from vivace.protocol.requests import (
     CreateBody,
     CreateResponse,
     Interrupt,
+    Resume,
     Steer,
 )
 from vivace.scheduling.memory import Memory
@@ -97,8 +100,10 @@ class Runner:
         knows: Callable[[str], bool],
         listening: Listening,
         recovery: Recovery,
+        orphan_seconds: float = 15.0,
     ) -> None:
-        """``knows``: whether an owner that came in may still speak."""
+        """``knows``: whether an owner that came in may still speak. ``orphan_seconds``: how long a
+        turn waits for its client that asked for it."""
         self.planner = planner
         self.archive = archive
         self.keeper = keeper
@@ -108,10 +113,13 @@ class Runner:
         self.memory = memory
         self.knows = knows
         self.answering = Answering(planner, listening, metrics)
-        self.reviving = Reviving(recovery, self.connect)
+        self.reviving = Reviving(recovery, self.connect, runs)
         self.draining = False
-        self.background: set[asyncio.Task[None]] = set()
+        self.background = Tasks()
         """What goes on when its client has left."""
+        self.ground = Ground(
+            runs, archive, memory, self.background, orphan_seconds, self.reviving.wake
+        )
         self._running: set[Run] = set()
         self._connections: WeakSet[Connection] = WeakSet()
         self._calm = asyncio.Event()
@@ -168,7 +176,7 @@ class Runner:
         try:
             await self.runs.ended(run)
             if run.record is not None:
-                await run.record.end()
+                await run.record.end(steered=run.steered)
         finally:
             run.over.set()
             self.metrics.running.labels(run.model).dec()
@@ -215,11 +223,11 @@ class Connection:
         self._traceparent = traceparent
         self._notes = Notes(runner.metrics, request_id)
         self._session = Session(new_id, runner.limits, once=once)
-        self._tasks: set[asyncio.Task[None]] = set()
         self._runs: dict[str, Run] = {}
+        self._moves = Moves(
+            runner.ground, self, self._session, outlet, self._runs, self._act, self._remember
+        )
         self._early: dict[str, list[Stop]] = {}
-        self._on_record: set[str] = set()
-        """Turns to come that went on record with the end of those they follow."""
         self._adopted: dict[str, tuple[Adopted, Record]] = {}
         self._remembering: set[str | None] = set()
         self.headers: dict[str, str] = {}
@@ -234,6 +242,9 @@ class Connection:
             raise going_down()
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
+        if isinstance(event, Resume):
+            await self._moves.resume(event)
+            return
         if isinstance(event, CreateResponse):
             event = self._as_meant(event)
             self._notes.skipped(event)
@@ -261,10 +272,13 @@ class Connection:
 
     async def adopt(self, ticket: Ticket, adopted: Adopted) -> None:
         """Go on with a turn of a gateway that is gone."""
-        record = await self._runner.archive.events.open(ticket.id, self.owner)
-        await record.add(replay(adopted.created, adopted.entries))
+        record = await self._runner.archive.events.open(adopted.created, self.owner)
+        for entry in adopted.entries:
+            record.enter(entry)
+        for event in replay(adopted.created, adopted.entries)[-1:]:
+            record.said(event.sequence_number)
         self._adopted[ticket.id] = adopted, record
-        await self._act(self._session.adopt(ticket))
+        await self._act(self._session.take_up(ticket))
 
     async def refuse(self, error: RequestError, lane: str | None = None) -> None:
         """Turn away what never came to be a turn: it could not be read, or not now."""
@@ -296,14 +310,14 @@ class Connection:
 
     async def finished(self) -> None:
         """Wait until nothing runs but in the background."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._moves.tasks.finished()
 
     async def close(self) -> None:
         """The client is gone."""
         await self._act(self._session.close())
         for lane in self._remembering:
             self._runner.memory.forget(self.owner, (self, lane))
+        self._moves.leave()
         await self.finished()
 
     def revoke(self) -> None:
@@ -352,11 +366,9 @@ class Connection:
                     run.kept.steered(steer)
 
     def _spawn(self, work: Coroutine[Any, Any, None], ticket: Ticket | None = None) -> None:
-        task = asyncio.create_task(self._guarded(work, ticket) if ticket else work)
-        lasting = ticket is not None and ticket.background
-        tasks = self._runner.background if lasting else self._tasks
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        lasting = self._moves.left or (ticket is not None and ticket.background)
+        tasks = self._runner.background if lasting else self._moves.tasks
+        tasks.spawn(self._guarded(work, ticket) if ticket else work)
 
     async def _guarded(self, work: Coroutine[Any, Any, None], ticket: Ticket) -> None:
         """Whatever a task meets, the client hears of it and the ticket's place is free again."""
@@ -431,7 +443,7 @@ class Connection:
                 await self._stop(order)
             await self._carry(run, ticket, plan)
         finally:
-            del self._runs[ticket.id]
+            run.home.let_go(run)
             if run.kept is not None:
                 run.kept.close()
             await self._runner.ended(run)
@@ -440,28 +452,29 @@ class Connection:
         name, keeper = plan.offer.card.name, self._runner.keeper
         if ticket.id in self._adopted:
             return self._go_on(ticket, name, *self._adopted.pop(ticket.id))
-        record: Record | None = None
-        if ticket.background:
-            record = await self._runner.archive.events.open(ticket.id, self.owner)
         response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
+        record: Record | None = None
+        if ticket.request.stored or ticket.waits:
+            record = await self._runner.archive.events.open(response, self.owner)
         kept = (
             partial(keeper.begin, ticket, response, self.owner) if ticket.request.stored else None
         )
-        return Run(Turn(response, ticket.lane), name, ticket, self, self._outlet, record, kept)
+        turn = Turn(response, ticket.lane)
+        return Run(turn, name, ticket, self, self._moves, self._outlet, record, kept)
 
     def _go_on(self, ticket: Ticket, name: str, adopted: Adopted, record: Record) -> Run:
         keep = partial(self._runner.keeper.go_on, ticket, adopted.record, adopted.created)
-        run = Run(adopted.turn(), name, ticket, self, self._outlet, record, keep)
+        run = Run(adopted.turn(), name, ticket, self, self._moves, self._outlet, record, keep)
         run.said = adopted.said()
-        self._on_record.add(run.id)
+        self._runner.keeper.on_record.add(run.id)
         return run
 
     def _put_on_record(self, run: Run) -> None:
         """Beside the engine, which need not wait for it."""
         if run.kept is None:
             return
-        if run.id in self._on_record:
-            self._on_record.discard(run.id)
+        if run.id in self._runner.keeper.on_record:
+            self._runner.keeper.on_record.discard(run.id)
             run.kept.is_on_record()
         else:
             run.kept.accept(run.refuse)
@@ -485,14 +498,14 @@ class Connection:
             last, link = await self._end_on_record(run.kept, run, link, last)
         elif run.turn.status != "failed" and ticket.request.fill is None:
             self._runner.archive.remember(link, self.owner)
-        decisions = self._session.settle(ticket, None if run.turn.status == "failed" else link)
-        self._remember(ticket.lane)
+        home = run.home
+        decisions = home.settle(ticket, None if run.turn.status == "failed" else link)
         try:
             await run.outlet.send(last)
         except Exception as error:  # noqa: BLE001 - the client must hear of an end
             told = error_frame(self._refusal(ticket, error), ticket.lane)
             decisions = [Say(told), *decisions]
-        await self._act(decisions)
+        await home.act(decisions)
 
     async def _answer(self, run: Run, plan: Plan, meter: Meter) -> tuple[list[Event], Outcome]:
         """The closing events, which are not sent yet, however it ended; and what to make of it."""
@@ -532,8 +545,8 @@ class Connection:
         self, kept: KeptTurn, run: Run, link: Link, last: list[Event]
     ) -> tuple[list[Event], Link]:
         turn, ticket = run.turn, run.ticket
-        follower = self._session.seal(ticket, None if turn.status == "failed" else link)
-        pending = self._session.pending_after(ticket, link)
+        follower = run.home.seal(ticket, None if turn.status == "failed" else link)
+        pending = run.home.pending_after(ticket, link)
         try:
             with cancels_of_others():
                 if kept.lost:
@@ -543,7 +556,7 @@ class Connection:
                     await kept.end(turn, link, pending, self._follows(follower, link, turn))
                     link = self._runner.archive.ended(link, self.owner)
                     if follower is not None:
-                        self._on_record.add(follower.id)
+                        self._runner.keeper.on_record.add(follower.id)
         except Exception:
             # The answer is whole, so the client gets it; what it must not get is a false promise.
             log.exception("not stored request_id=%s turn=%s", self._named(run), turn.id)

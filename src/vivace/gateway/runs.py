@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from vivace.conversation.chain import Link
 from vivace.conversation.log import Entry, Failed, SteerAtItemEnd, Stopped
-from vivace.conversation.session import Stop, StopHow, Ticket
+from vivace.conversation.session import Decision, Stop, StopHow, Ticket
 from vivace.conversation.so_far import SoFar
 from vivace.conversation.turn import Turn
 from vivace.errors import Unavailable
@@ -15,7 +16,8 @@ from vivace.gateway.ids import now
 from vivace.gateway.kept import KeptTurn
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Record, RunningTurn, Told
-from vivace.gateway.records import Recording
+from vivace.gateway.seats import Seat
+from vivace.gateway.tasks import Tasks
 from vivace.protocol.events import Event, Response
 from vivace.protocol.requests import Interrupt, Steer
 
@@ -34,6 +36,24 @@ class Asker(Protocol):
     async def told(self, event: Steer | Interrupt) -> Event | None: ...
 
 
+class Home(Protocol):
+    """Where it is told, and what its end is settled with."""
+
+    tasks: Tasks
+
+    def seal(self, ticket: Ticket, link: Link | None) -> Ticket | None: ...
+
+    def pending_after(self, ticket: Ticket, link: Link) -> list[str]: ...
+
+    def settle(self, ticket: Ticket, link: Link | None) -> list[Decision]: ...
+
+    async def act(self, decisions: Sequence[Decision]) -> None: ...
+
+    def part(self, run: Run, to: Home) -> bool: ...
+
+    def let_go(self, run: Run) -> None: ...
+
+
 class Run:
     """A turn that an engine of ours is working on."""
 
@@ -43,6 +63,7 @@ class Run:
         model: str,
         ticket: Ticket,
         asker: Asker,
+        home: Home,
         outlet: Outlet,
         record: Record | None,
         keep: Callable[[Outlet], KeptTurn] | None = None,
@@ -50,11 +71,13 @@ class Run:
         """``keep`` takes what is said of a turn that is to be on record."""
         task = asyncio.current_task()
         assert task is not None
-        self._task = task
+        self.task = task
         self.turn = turn
         self.model = model
         self.record = record
-        self.outlet: Outlet = Recording(record, outlet) if record is not None else outlet
+        self.seat = Seat(outlet, record) if record is not None else None
+        """Where its client sits, who may come back from elsewhere."""
+        self.outlet: Outlet = self.seat or outlet
         self.kept = keep(self.outlet) if keep is not None else None
         if self.kept is not None:
             self.outlet = self.kept.outlet
@@ -71,7 +94,8 @@ class Run:
         self.receipts: list[Event] = []
         """For the client, to be sent as soon as the engine was told to stop."""
         self.ticket = ticket
-        self._asker = asker
+        self.asker = asker
+        self.home = home
         self._early: list[Stop] | None = []
 
     @property
@@ -80,10 +104,16 @@ class Run:
 
     @property
     def owner(self) -> str:
-        return self._asker.owner
+        return self.asker.owner
 
     def answers_to(self, response_id: str) -> bool:
         return self.ticket.answers_to(response_id)
+
+    @property
+    def steered(self) -> bool:
+        """Whether it was sent another way, so that another may follow it."""
+        details = self.turn.response.incomplete_details
+        return details is not None and details.reason == "steered"
 
     async def response(self) -> Response:
         return self.turn.response
@@ -93,12 +123,14 @@ class Run:
         await self.over.wait()
 
     async def tell(self, event: Steer | Interrupt) -> Told:
-        return Told(await self._asker.told(event), self.ticket.successor_id)
+        return Told(await self.asker.told(event), self.ticket.successor_id)
 
     def enter(self, entry: Entry) -> list[Event]:
         """Whatever happens to the turn comes through here before anyone is told of it."""
         if self.kept is not None:
             self.kept.enter(entry)
+        if self.record is not None:
+            self.record.enter(entry)
         return [*self.turn.apply(entry)]
 
     async def say(self, entry: Entry) -> None:
@@ -127,17 +159,17 @@ class Run:
             self.receipts.append(order.receipt)
         if self.stopping is None:
             self.stopping = order.how
-            self._task.cancel()
+            self.task.cancel()
         return True
 
     def refuse(self) -> None:
         """Nobody has heard of it, and nobody will."""
         self.refused = True
-        self._task.cancel()
+        self.task.cancel()
 
     def stop_for_good(self) -> None:
         """Nothing follows it by itself; nothing is waited for."""
-        self._asker.withdraw(self.ticket)
+        self.asker.withdraw(self.ticket)
         self.stop(Stop(self.ticket, "cancel"))
 
     def last_events(self) -> list[Event]:

@@ -50,6 +50,7 @@ from vivace.protocol.requests import (
     CreateResponse,
     Interrupt,
     NamedTool,
+    Resume,
     Steer,
     SteerBody,
     SteerEvent,
@@ -177,6 +178,7 @@ _head: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
 _create: msgspec.json.Decoder[CreateBody] = msgspec.json.Decoder(CreateBody)
 _compact: msgspec.json.Decoder[CompactBody] = msgspec.json.Decoder(CompactBody)
 _interrupt: msgspec.json.Decoder[Interrupt] = msgspec.json.Decoder(Interrupt)
+_resume: msgspec.json.Decoder[Resume] = msgspec.json.Decoder(Resume)
 _steer: msgspec.json.Decoder[SteerEvent] = msgspec.json.Decoder(SteerEvent)
 _steer_body: msgspec.json.Decoder[SteerBody] = msgspec.json.Decoder(SteerBody)
 _steer_input: msgspec.json.Decoder[str | list[Raw]] = msgspec.json.Decoder(str | list[Raw])
@@ -520,13 +522,15 @@ def decode_client_event(data: bytes | str, held: object = None) -> ClientEvent:
             return decode_create(text, held)
         case "response.interrupt":
             return decode(_interrupt, text)
+        case "response.resume":
+            return decode(_resume, text)
         case "response.steer":
             steer = decode(_steer, text)
             return _steered(steer.previous_response_id, steer, held)
         case unknown:
             raise InvalidRequest(
                 f"Invalid value for 'type': {unknown!r} is not a client event "
-                "(response.create, response.steer, response.interrupt).",
+                "(response.create, response.steer, response.interrupt, response.resume).",
                 param="type",
             )
 

@@ -34,6 +34,7 @@ __all__ = [
     "PlainFormat",
     "Prediction",
     "ReasoningConfig",
+    "Resume",
     "Steer",
     "SteerBody",
     "SteerEvent",
@@ -204,6 +205,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     prediction: Prediction | None = None
     stop: Stops | None = None
     seed: int | None = None
+    on_disconnect: Literal["stop", "wait"] | None = None
 
 
 class Toolbox(Struct, frozen=True):
@@ -252,12 +254,26 @@ class CreateResponse(Struct, frozen=True):
     def stored(self) -> bool:
         return self.body.store is not False
 
+    @property
+    def waits(self) -> bool:
+        """Whether it goes on for a while when its client is gone, who may come back."""
+        return self.body.on_disconnect == "wait"
+
 
 class Interrupt(Struct, frozen=True, kw_only=True):
     """Codex's: ends a turn at the next token and drops the item in the making."""
 
     response_id: str
     mode: Literal["discard_partial_items"] | None = None
+
+
+class Resume(Struct, frozen=True, kw_only=True):
+    """Ours: a turn goes on here, on this lane, wherever it was told before."""
+
+    response_id: str
+    starting_after: Annotated[int, Meta(ge=0)] | None = None
+    """The number of the last event that is known; without it, all of them come again."""
+    stream_id: str | None = None
 
 
 SteerWhen = Literal["now", "item_end", "end_thinking"]
@@ -287,7 +303,7 @@ class Steer(SteerEvent, frozen=True, kw_only=True):
     held: object = None
 
 
-ClientEvent = CreateResponse | Interrupt | Steer
+ClientEvent = CreateResponse | Interrupt | Resume | Steer
 
 
 class CompactBody(Struct, frozen=True, kw_only=True):

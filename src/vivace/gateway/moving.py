@@ -1,0 +1,194 @@
+"""Turns that move from one connection to another, and those whose client may come back.
+
+``response.resume`` moves a turn to where its client is: its ticket to a lane of that session, its
+events to that outlet, and what may follow it with them. Who had it hears so, and has a free lane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from vivace.conversation.chain import Link
+from vivace.conversation.session import Decision, Say, Session, Ticket
+from vivace.errors import NotFound, RequestError
+from vivace.gateway.archive import Archive
+from vivace.gateway.meter import Outlet
+from vivace.gateway.ports import RunDirectory
+from vivace.gateway.runs import Asker, Home, Run
+from vivace.gateway.seats import Resumed
+from vivace.gateway.tasks import Tasks
+from vivace.gateway.telling import record_of
+from vivace.protocol.codec import error_frame
+from vivace.protocol.requests import Resume
+from vivace.scheduling.memory import Memory
+
+__all__ = ["Ground", "Moves"]
+
+_HEIR_SECONDS = 2.0
+"""How long it takes at most until what follows a steered turn has begun."""
+
+
+class Ground:
+    """What all connections of a gateway share of this."""
+
+    def __init__(
+        self,
+        runs: RunDirectory,
+        archive: Archive,
+        memory: Memory,
+        background: Tasks,
+        orphan_seconds: float,
+        wake: Callable[[str, str], Coroutine[Any, Any, None]],
+    ) -> None:
+        """``wake`` has an engine work on a turn that waits for its client since a restart."""
+        self.runs = runs
+        self.archive = archive
+        self.memory = memory
+        self.background = background
+        self.orphan_seconds = orphan_seconds
+        self.wake = wake
+
+
+class Moves:
+    """Of one connection: the turns that come to it and leave it."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        asker: Asker,
+        session: Session,
+        outlet: Outlet,
+        runs: dict[str, Run],
+        act: Callable[[Sequence[Decision]], Coroutine[Any, Any, None]],
+        remember: Callable[[str | None], None],
+    ) -> None:
+        """``act`` carries out what the session decides; ``remember`` is told of each lane that a
+        turn has ended on."""
+        self._ground = ground
+        self._asker = asker
+        self._session = session
+        self._outlet = outlet
+        self._runs = runs
+        self.act = act
+        self._remember = remember
+        self.tasks = Tasks()
+        self.left = False
+        """Its client is gone, and may come back for what runs here."""
+
+    # -- a turn that is at home here --------------------------------------------------------------
+
+    def seal(self, ticket: Ticket, link: Link | None) -> Ticket | None:
+        return self._session.seal(ticket, link)
+
+    def pending_after(self, ticket: Ticket, link: Link) -> list[str]:
+        return self._session.pending_after(ticket, link)
+
+    def settle(self, ticket: Ticket, link: Link | None) -> list[Decision]:
+        decisions = self._session.settle(ticket, link)
+        self._remember(ticket.lane)
+        return decisions
+
+    def let_go(self, run: Run) -> None:
+        del self._runs[run.id]
+
+    def part(self, run: Run, to: Home) -> bool:
+        """Whether it goes on over there; it does not if it has ended."""
+        lane = run.ticket.lane
+        decisions = self._session.part(run.ticket)
+        if decisions is None:
+            return False
+        del self._runs[run.id]
+        self.tasks.give(run.task, to.tasks)
+        told = [] if to is self else [Say(error_frame(_elsewhere(run.id), lane))]
+        self.tasks.spawn(self.act([*told, *decisions]))
+        return True
+
+    # -- who comes for a turn ---------------------------------------------------------------------
+
+    async def resume(self, event: Resume) -> None:
+        after = -1 if event.starting_after is None else event.starting_after
+        await self._ground.wake(event.response_id, self._asker.owner)
+        run = await self._ground.runs.find(event.response_id, self._asker.owner)
+        if isinstance(run, Run) and self._take(run, after, event.stream_id):
+            return
+        self._session.make_room(event.stream_id)
+        record = await record_of(
+            self._ground.archive, self._ground.memory, event.response_id, self._asker.owner
+        )
+        # Inline: nothing else begins on this lane before all of it is told.
+        async with aclosing(record.after(after, event.stream_id)) as told:
+            async for events in told:
+                await self._outlet.send([*events])
+        if record.steered:
+            await self._take_heir(event)
+
+    def _take(self, run: Run, after: int, lane: str | None) -> bool:
+        """Whether it is here now; it is not if it has ended. Nothing happens in between."""
+        if run.record is None or run.seat is None:
+            return False
+        self._session.make_room(lane, run.ticket)
+        if not run.home.part(run, self):
+            return False
+        self._session.adopt(run.ticket, lane)
+        self._runs[run.id] = run
+        resumed = Resumed(self._outlet, run.record.reader(after, lane))
+        run.asker, run.home = self._asker, self
+        run.seat.move(resumed)
+        self.tasks.spawn(resumed.catch_up())
+        return True
+
+    async def _take_heir(self, event: Resume) -> None:
+        """What follows a steered turn is told from its beginning, as if nobody had been away."""
+        until = time.monotonic() + _HEIR_SECONDS
+        while time.monotonic() < until:
+            heir = await self._ground.runs.find_heir(event.response_id, self._asker.owner)
+            if isinstance(heir, Run) and heir.id != event.response_id:
+                if not self._take(heir, -1, event.stream_id):
+                    await self.resume(Resume(response_id=heir.id, stream_id=event.stream_id))
+                return
+            await asyncio.sleep(0.02)
+        raise NotFound(
+            f"Response '{event.response_id}' was steered, and what was to follow it has ended or "
+            "never begun. Send what you have said as the input of a new one.",
+            code="response_not_found",
+            param="response_id",
+        )
+
+    # -- when the client is gone ------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """What may wait for its client does, for a while."""
+        if self._session.awaited:
+            self.left = True
+            self.tasks.give_all(self._ground.background)
+            self._ground.background.spawn(self._wait())
+
+    async def _wait(self) -> None:
+        left, seconds = time.monotonic(), self._ground.orphan_seconds
+        while self._session.awaited:
+            rest = max(left, *self._last_read()) + seconds - time.monotonic()
+            if rest <= 0:
+                await self.act(self._session.close(for_good=True))
+                return
+            await asyncio.sleep(rest)
+
+    def _last_read(self) -> list[float]:
+        """Who reads a turn over HTTP is there for it."""
+        records = [run.record for run in self._runs.values() if run.record is not None]
+        now = time.monotonic()
+        return [0.0, *(record.unread_since or now for record in records)]
+
+
+def _elsewhere(response_id: str) -> RequestError:
+    error = RequestError(
+        f"Response '{response_id}' was resumed by another connection of this key, where its "
+        "events go now. To have it here again, resume it.",
+        code="resumed_elsewhere",
+        param="response_id",
+    )
+    error.status = 409
+    return error
