@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, UnsetType
 from scripts.references.docstrings import attributes, markdown
 from scripts.references.tables import code, page, table
 from vivace.protocol import events
-from vivace.protocol.requests import Interrupt, SteerEvent
+from vivace.protocol.requests import Interrupt, Resume, SteerEvent
 
 __all__ = ["CLIENT", "OBJECTS", "added_by", "server_events", "text"]
 
@@ -32,7 +32,11 @@ _RESPONSE = """
 The response as OpenAI documents it, with every field there ([openapi.json](../openapi.json) has
 their types), and these:
 """.strip()
-CLIENT: dict[str, type[Struct]] = {"response.steer": SteerEvent, "response.interrupt": Interrupt}
+CLIENT: dict[str, type[Struct]] = {
+    "response.steer": SteerEvent,
+    "response.interrupt": Interrupt,
+    "response.resume": Resume,
+}
 """What a client may say beside ``response.create``, whose fields are those over HTTP."""
 OBJECTS: tuple[type[Struct], ...] = (
     events.Response,

@@ -110,6 +110,9 @@ class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The same for each key, so that one alone cannot take it all."""
     slow_reader_seconds: Seconds = 30
     """A client that takes nothing for this long is closed, whatever it is sent."""
+    orphan_seconds: Seconds = 15
+    """How long a turn goes on whose connection broke, if it was asked for with ``on_disconnect:
+    "wait"``; its client may resume it meanwhile."""
     drain_seconds: Seconds = 30
     """How long running turns may go on after SIGTERM."""
 

@@ -258,7 +258,7 @@ def test_asking_on_a_closed_connection_says_to_try_again() -> None:
 
     async def late() -> None:
         async with pretender(goes) as url, open_connection(url) as connection:
-            await connection._wire._socket.wait_closed()  # type: ignore[attr-defined]
+            await connection._wire._wire._socket.wait_closed()  # type: ignore[attr-defined]
             await text_of(connection, "Hello")
 
     with pytest.raises(ClientError, match="try again"):

@@ -34,6 +34,7 @@ from vivace.conversation.turn import Turn
 from vivace.errors import TooManyRequests
 from vivace.protocol.codec import decode_client_event, encode, error_frame
 from vivace.protocol.events import Event
+from vivace.protocol.requests import Resume
 
 
 def told(request: Request) -> list[str | ClientError | None]:
@@ -309,7 +310,9 @@ class Server:
 
     def hear(self, event: dict[str, Any]) -> None:
         text = msgspec.json.encode(event).decode()
-        self._act(self.session.receive(decode_client_event(text, None)))
+        said = decode_client_event(text, None)
+        assert not isinstance(said, Resume)
+        self._act(self.session.receive(said))
 
     def begin(self, ticket: Ticket) -> None:
         self.starting.remove(ticket)

@@ -6,6 +6,7 @@ nor what a test forgets to look at.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.support.wire_schema import wire_schema
 
+_LOST = {"resumed_elsewhere", "response_not_found", "stream_busy"}
 TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
 
 
@@ -21,20 +23,32 @@ class Order:
 
     def __init__(self) -> None:
         self._next: int | None = None
+        self._resumed = False
+        """Whether nothing has come yet since the client asked for what follows a number."""
 
     def problems(self, event: dict[str, Any]) -> list[str]:
         kind, number = event["type"], event.get("sequence_number")
         if number is None or kind.startswith("response.steer."):  # receipts are no part of it
             return []
         if kind == "response.created":
-            found = [] if self._next is None else ["a response began before the last one ended"]
+            new = self._next is None or self._resumed
+            found = [] if new else ["a response began before the last one ended"]
             self._next = 0
         else:
             found = [] if self._next is not None else [f"{kind} outside of a response"]
         if number != self._next:
             found.append(f"{kind} has sequence_number {number}, expected {self._next}")
         self._next = None if kind in TERMINAL else number + 1
+        self._resumed = False
         return found
+
+    def resumed(self, after: int) -> None:
+        """The client has asked for what follows this number."""
+        self._next, self._resumed = after + 1, True
+
+    def lost(self) -> None:
+        """It will hear no more of it."""
+        self._next = None
 
 
 class Witness:
@@ -50,7 +64,12 @@ class Witness:
             await send(message)  # first: what was cancelled while it waited was never said
             hearing.hear(message)
 
-        await self._app(scope, receive, overheard)
+        async def listening() -> Message:
+            message = await receive()
+            hearing.listen(message)
+            return message
+
+        await self._app(scope, listening, overheard)
 
 
 class _Hearing:
@@ -64,6 +83,14 @@ class _Hearing:
         self._streaming = False
         self._body = b""
         self._orders: dict[str | None, Order] = {}
+
+    def listen(self, message: Message) -> None:
+        if message["type"] != "websocket.receive" or "response.resume" not in str(message):
+            return
+        with contextlib.suppress(ValueError):
+            asked = json.loads(message.get("text") or message.get("bytes") or b"")
+            order = self._orders.setdefault(asked.get("stream_id"), Order())
+            order.resumed(asked.get("starting_after", -1))
 
     def hear(self, message: Message) -> None:
         match message["type"]:
@@ -100,6 +127,8 @@ class _Hearing:
         if self._method != "GET":  # a replay may start in the middle
             order = self._orders.setdefault(event.get("stream_id"), Order())
             problems += order.problems(event)
+            if event.get("error", {}).get("code") in _LOST:
+                order.lost()
         self._witness.events.append(event["type"])
         self._witness.problems += problems
 

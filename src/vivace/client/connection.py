@@ -10,36 +10,29 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from vivace.client.dialling import NoWebSocket, api_address, dial, why_closed
+from vivace.client.dialling import NoWebSocket, api_address, comes_back, dial, why_closed
 from vivace.client.endpoint import Endpoint
 from vivace.client.errors import ClientError, half_a_character
 from vivace.client.events import Failure, Response, ServerEvent, Steered, decode_event
 from vivace.client.http import HttpWire
+from vivace.client.resuming import Broken, ResumingWire, Wire
 
 __all__ = ["ClientError", "Connection", "Figures", "open_connection"]
 
-_DISPENSABLE = ("prediction", "seed", "temperature")
+_DISPENSABLE = ("on_disconnect", "prediction", "seed", "temperature")
 """Fields that another endpoint may not know and that an answer can do without."""
 
 _LONGEST_ANSWER = 16_000_000
 """Characters; no model writes so much, so whoever sends it does not mean to end."""
 
 Event = dict[str, Any]
-
-
-class _Wire(Protocol):
-    async def send(self, event: Event) -> None: ...
-
-    async def next(self) -> ServerEvent: ...
-
-    async def close(self) -> None: ...
 
 
 class _WebSocketWire:
@@ -52,13 +45,14 @@ class _WebSocketWire:
         except UnicodeEncodeError:
             raise half_a_character() from None
         except ConnectionClosed:
-            raise ClientError("The server closed the connection; try again.") from None
+            raise Broken("The server closed the connection; try again.") from None
 
     async def next(self) -> ServerEvent:
         try:
             event = decode_event(await self._socket.recv())
         except ConnectionClosed as closed:
-            raise ClientError(why_closed(closed)) from None
+            kind = Broken if comes_back(closed) else ClientError
+            raise kind(why_closed(closed)) from None
         if event is None:
             raise ClientError("The server sent something that is no event of the Responses API.")
         return event
@@ -149,7 +143,7 @@ class _Interrupts:
 
 
 class Connection:
-    def __init__(self, wire: _Wire) -> None:
+    def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.figures = Figures(time.perf_counter())
         self.response: Response | None = None
@@ -162,6 +156,12 @@ class Connection:
         """Called when it begins to."""
         self.on_refusal: Callable[[str], object] = _nothing
         """Called with the reason when its thinking cannot be ended."""
+        self.waits = False
+        """Whether a server that can is to go on when the connection breaks, until it is back."""
+        if isinstance(wire, ResumingWire):
+            wire.on_back = self._note_back
+        self.on_back: Callable[[], object] = _nothing
+        """Called when the connection was lost in the middle of an answer, and is back."""
         self._steers = _Steers()
         self._interrupts = _Interrupts()
         self._unknown: set[str] = set()
@@ -214,6 +214,9 @@ class Connection:
         elif event.type == "response.steer.failed" and event.steer.ends_thinking and self.thinking:
             self.on_refusal(event.failure.message)
 
+    def _note_back(self) -> None:
+        self.on_back()
+
     def steer(self, text: str) -> Coroutine[Any, Any, None]:
         """Say this in the middle of the answer; it takes the new direction at once.
 
@@ -256,6 +259,8 @@ class Connection:
 
     async def _create(self, body: Event) -> None:
         known = {name: each for name, each in body.items() if name not in self._unknown}
+        if self.waits and "on_disconnect" not in self._unknown:
+            known["on_disconnect"] = "wait"
         await self._wire.send({"type": "response.create", **known})
 
     async def _say_late(self, body: Event) -> None:
@@ -289,7 +294,8 @@ class Connection:
 
     def _can_do_without(self, refused: ClientError, body: Event) -> bool:
         """Whether a field that only some endpoints know is to blame; it is not sent again."""
-        sent = [name for name in _DISPENSABLE if name in body and name not in self._unknown]
+        given = {*body, "on_disconnect"} if self.waits else {*body}
+        sent = [name for name in _DISPENSABLE if name in given and name not in self._unknown]
         said = re.findall(r"\w+", f"{refused.param} {refused}")
         named = [name for name in sent if name in said]
         if not named and refused.code == "unknown_parameter":
@@ -312,8 +318,11 @@ async def open_connection(url: str, key: str | None = None) -> AsyncIterator[Con
         await wire.close()
 
 
-async def _dial(url: str, key: str | None) -> _Wire:
-    try:
+async def _dial(url: str, key: str | None) -> Wire:
+    async def again() -> Wire:
         return _WebSocketWire(await dial(url, key))
+
+    try:
+        return ResumingWire(await again(), again)
     except NoWebSocket:
         return HttpWire(Endpoint(url, api_address(url), key))

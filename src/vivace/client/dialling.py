@@ -12,12 +12,15 @@ from vivace.client.endpoint import refusal
 from vivace.client.errors import ClientError, no_server
 from vivace.protocol.sse import LONGEST_LINE
 
-__all__ = ["NoWebSocket", "api_address", "dial", "why_closed"]
+__all__ = ["NoWebSocket", "api_address", "comes_back", "dial", "why_closed"]
 
 _NO_WEBSOCKET = frozenset({200, 400, 404, 405, 426, 501})
 """What servers answer to an upgrade that they do not know."""
 
 _GOODBYE_S = 2
+
+_SENT_AWAY = frozenset({1002, 1003, 1007, 1008, 1009})
+"""Close codes for what the client did or is."""
 
 
 class NoWebSocket(ClientError):
@@ -59,6 +62,13 @@ async def dial(url: str, key: str | None) -> ClientConnection:
         raise refusal(url, answer.status_code, headers, answer.body or b"") from None
     except InvalidHandshake as refused:
         raise ClientError(f"What answers at {url} is no Responses server: {refused}.") from None
+
+
+def comes_back(closed: ConnectionClosed) -> bool:
+    """Whether another connection may do: nobody was sent away, and nothing wrong was said."""
+    if closed.rcvd is not None:
+        return closed.rcvd.code not in _SENT_AWAY
+    return closed.sent is None
 
 
 def why_closed(closed: ConnectionClosed) -> str:

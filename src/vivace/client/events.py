@@ -129,6 +129,7 @@ class Steered(Struct):
 class ServerEvent(Struct, kw_only=True):
     type: str
     stream_id: str | None = None
+    sequence_number: Any = None
     delta: Any = None
     response: Response | None = None
     steer: Steered = msgspec.field(default_factory=Steered)

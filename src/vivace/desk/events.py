@@ -21,6 +21,7 @@ __all__ = [
     "NoAttemptPassed",
     "NoFix",
     "NothingWritten",
+    "Reconnected",
     "Redirected",
     "Refused",
     "Speed",
@@ -50,6 +51,10 @@ class Redirected(Struct, frozen=True):
     """The answer begins again in this direction."""
 
     line: str
+
+
+class Reconnected(Struct, frozen=True):
+    """The connection was lost in the middle of the answer, and is back."""
 
 
 class Withdrawn(Struct, frozen=True):
@@ -149,6 +154,7 @@ Event = (
     Asked
     | Answered
     | Redirected
+    | Reconnected
     | Withdrawn
     | Ended
     | AttemptFailed

@@ -12,6 +12,7 @@ from vivace.client.models import served_models
 from vivace.desk.applying import Journaled, Writer
 from vivace.desk.asking import Asker
 from vivace.desk.edit import Editing, Settings
+from vivace.desk.events import Reconnected
 from vivace.desk.person import Person
 from vivace.workspace.index import Index
 from vivace.workspace.journal import Journal
@@ -45,6 +46,8 @@ async def open_desk(
     fast = models.fast or next(iter(await served_models(settings.url, settings.key)), "")
     index = Index(workspace, state)
     async with open_connection(settings.url, settings.key) as connection:
+        connection.waits = True
+        connection.on_back = lambda: person.tell(Reconnected())
         asker = Asker(
             connection,
             person,

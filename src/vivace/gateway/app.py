@@ -127,7 +127,8 @@ class Gateway:
         )
         self.metrics.show_memory(self.memory)
         store = build_store(config.store, base)
-        self.archive = Archive(store, LocalEventLog(self.memory), self.memory)
+        events = LocalEventLog(self.memory, limits.orphan_seconds)
+        self.archive = Archive(store, events, self.memory)
         self.keeper = Keeper(
             store,
             build_journal(config.store, base),
@@ -153,6 +154,7 @@ class Gateway:
             self.keys.knows,
             self.listening,
             self.recovery,
+            limits.orphan_seconds,
         )
         self.connections = Connections(limits, config.server.trusted_proxies, self.metrics)
         self.door = WebSocketDoor(self.runner, max_seconds=limits.connection_minutes * 60)

@@ -26,6 +26,7 @@ from vivace.desk.events import (
     NoAttemptPassed,
     NoFix,
     NothingWritten,
+    Reconnected,
     Redirected,
     Refused,
     Stopped,
@@ -108,7 +109,7 @@ class AtTerminal(_Told):
             case Ended():
                 self._seen = event.hunks
                 self._view.finish(event.hunks, _summary(event))
-            case AttemptFailed():
+            case AttemptFailed() | Reconnected():
                 self._view.clear()
                 say(_words(event))
             case _:
@@ -145,6 +146,8 @@ class AtTerminal(_Told):
 
 def _words(event: Event) -> str:
     match event:
+        case Reconnected():
+            return "The connection was lost and is back."
         case Withdrawn(why=why, model=model):
             asking = "Asking again" if model is None else f"Asking {model}"
             return f"{why}\n{asking}."

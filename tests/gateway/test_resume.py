@@ -1,0 +1,416 @@
+"""Turns that are come back to: read again from any event on, over HTTP, or taken to another
+connection while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.support.http import RESPONSES, bearer, keys, said, sse
+from tests.support.server import RunningGateway, configuration
+from tests.support.socket import Socket
+from tests.support.waiting import eventually
+from vivace.conversation.turn import Turn
+from vivace.engines.scripted import Act, Call, Reply, Say, Stall, Think
+from vivace.protocol.codec import encode
+from vivace.store.base import NewTurn, TurnEnd
+
+TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
+ANSWERS: dict[str, tuple[Act, ...]] = {
+    "text": (Say("one two three"),),
+    "reasoning": (Think("Hm, well."), Say("so be it")),
+    "calls": (Say("Look:"), Call("f", '{"a": 1}'), Call("f", "{}")),
+}
+SLOW = (Say("early "), Stall(0.4), Say("late"))
+
+
+@pytest.fixture
+def http(gateway: RunningGateway) -> Iterator[httpx.Client]:
+    with gateway.http as client:
+        yield client
+
+
+def raw(http: httpx.Client, response_id: str, after: int = -1) -> bytes:
+    query = {"stream": "true"} | ({"starting_after": str(after)} if after >= 0 else {})
+    answer = http.get(f"{RESPONSES}/{response_id}", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.content
+
+
+def split(stream: bytes) -> list[bytes]:
+    return [event + b"\n\n" for event in stream.split(b"\n\n")[:-1]]
+
+
+def ask(http: httpx.Client, acts: str = "text", **body: Any) -> bytes:
+    asked = {"input": acts, "tools": [TOOL], "stream": True, **body}
+    answer = http.post(RESPONSES, json=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.content
+
+
+def id_in(stream: bytes) -> str:
+    created = next(sse(stream.decode().splitlines()))
+    response_id: str = created["response"]["id"]
+    return response_id
+
+
+def begin(socket: Socket, **body: Any) -> tuple[str, list[dict[str, Any]]]:
+    """A turn of which the first word has come; its id, and its events so far."""
+    socket.create("x", **body)
+    events = [socket.read()]
+    while events[-1]["type"] != "response.output_text.delta":
+        events.append(socket.read())
+    return events[0]["response"]["id"], events
+
+
+def resume(socket: Socket, response_id: str, after: int | None = None, **more: Any) -> None:
+    after_which = {} if after is None else {"starting_after": after}
+    socket.send(type="response.resume", response_id=response_id, **after_which, **more)
+
+
+def text_in(events: list[dict[str, Any]]) -> str:
+    return "".join(each["delta"] for each in events if each["type"].endswith("text.delta"))
+
+
+def without_lane(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: each[name] for name in each if name != "stream_id"} for each in events]
+
+
+# -- over HTTP ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize("background", [False, True])
+def test_whoever_breaks_off_after_any_event_gets_the_rest_byte_for_byte(
+    gateway: RunningGateway, http: httpx.Client, kind: str, background: bool
+) -> None:
+    gateway.engine.play([Reply(then=ANSWERS[kind])])
+    whole = ask(http, kind, background=background)
+    response_id, events = id_in(whole), split(whole)
+    assert raw(http, response_id) == whole
+    for number in range(len(events) - 1):
+        assert b"".join(events[: number + 1]) + raw(http, response_id, number) == whole
+
+
+@pytest.mark.parametrize("word", ["interrupt", "steer", "cancel"])
+def test_it_is_so_too_when_somebody_ended_it(
+    gateway: RunningGateway, http: httpx.Client, word: str
+) -> None:
+    gateway.engine.play(
+        [Reply(when="y", then=(Say("after"),)), Reply(then=(Say("a b"), Stall(60)))]
+    )
+    with http.stream("POST", RESPONSES, json={"input": "x", "stream": True}) as answer:
+        chunks = answer.iter_bytes()
+        whole = next(chunks)
+        while b"output_text.delta" not in whole:
+            whole += next(chunks)
+        response_id = id_in(whole)
+        body = {"input": "y"} if word == "steer" else None
+        assert gateway.http.post(f"{RESPONSES}/{response_id}/{word}", json=body).is_success
+        whole += b"".join(chunks)
+    own = whole.split(b"event: response.created")
+    first = b"event: response.created" + own[1]
+    if word == "steer":  # the receipt is no event of the response
+        first = b"".join(each for each in split(first) if b'"response.steer.' not in each)
+    first = first.removesuffix(b"data: [DONE]\n\n")
+    events = split(first)
+    for number in range(len(events)):
+        told = raw(http, response_id, number).removesuffix(b"data: [DONE]\n\n")
+        assert b"".join(events[: number + 1]) + told == first
+
+
+def test_it_can_be_read_while_another_is_told_it(
+    gateway: RunningGateway, http: httpx.Client
+) -> None:
+    gateway.engine.play([Reply(then=SLOW)])
+    with Socket(gateway.url) as socket:
+        response_id, events = begin(socket)
+        rest = raw(http, response_id, events[-1]["sequence_number"])
+        events += socket.until_end()
+    assert list(sse(rest.decode().splitlines())) == events[-len(split(rest)) + 1 :]
+    assert text_in(events) == "early late"
+
+
+def keep_with_cuts(gateway: RunningGateway, response_id: str) -> None:
+    """Put it on record as one is that was accepted and ended, and forget what memory has of it."""
+
+    async def keep() -> None:
+        archive = gateway.gateway.archive
+        record = await archive.events.find(response_id, "local")
+        stored = await archive._store.load(response_id, "local")
+        assert record is not None
+        assert stored is not None
+        turn = Turn(record.created)  # type: ignore[attr-defined]
+        for entry in record.entries:  # type: ignore[attr-defined]
+            turn.apply(entry)
+        await archive._store.delete(response_id, "local")
+        await archive._store.beat("g", "1")
+        await archive._store.accept(
+            NewTurn(
+                id=response_id,
+                owner="local",
+                holder="g",
+                request=b"{}",
+                input=stored.input,
+                created_at=stored.created_at,
+            )
+        )
+        end = TurnEnd(
+            id=response_id,
+            epoch=1,
+            op=str(uuid4()),
+            status=turn.status,
+            response=encode(turn.response),
+            cuts=turn.cuts,
+        )
+        await archive._store.end(end)
+        await archive.events.delete(response_id, "local")
+
+    gateway.run(keep())
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_one_that_is_in_no_memory_any_more_is_told_from_the_store(
+    gateway: RunningGateway, http: httpx.Client, kind: str
+) -> None:
+    gateway.engine.play([Reply(then=ANSWERS[kind])])
+    whole = ask(http, kind)
+    response_id, events = id_in(whole), split(whole)
+    keep_with_cuts(gateway, response_id)
+    for number in range(-1, len(events) - 1):
+        assert b"".join(events[: number + 1]) + raw(http, response_id, number) == whole
+    with Socket(gateway.url) as socket:
+        resume(socket, response_id, 3, stream_id="a")
+        told = socket.until_end()
+    assert {event["stream_id"] for event in told} == {"a"}
+    assert without_lane(told) == list(sse(whole.decode().splitlines()))[4:]
+
+
+def test_of_one_that_was_stored_without_its_cuts_it_says_so(
+    gateway: RunningGateway, http: httpx.Client
+) -> None:
+    response_id = http.post(RESPONSES, json={"input": "x"}).json()["id"]
+
+    async def as_an_older_version_had_it() -> None:
+        archive = gateway.gateway.archive
+        stored = await archive._store.load(response_id, "local")
+        assert stored is not None
+        await archive._store.save(stored)
+        await archive.events.delete(response_id, "local")
+
+    gateway.run(as_an_older_version_had_it())
+    answer = http.get(f"{RESPONSES}/{response_id}", params={"stream": "true"})
+    assert answer.status_code == 404
+    assert "Retrieve it without stream" in answer.json()["error"]["message"]
+
+
+def test_nobody_reads_or_takes_anothers() -> None:
+    config = configuration(keys=keys("ada", "bob"))
+    with RunningGateway([Reply(then=SLOW)], config=config) as gateway:
+        with Socket(gateway.url, bearer("ada")) as ada, Socket(gateway.url, bearer("bob")) as bob:
+            response_id, _ = begin(ada)
+            resume(bob, response_id)
+            assert bob.read()["error"]["code"] == "response_not_found"
+            assert ada.until_end()[-1]["type"] == "response.completed"
+            resume(bob, response_id)
+            assert bob.read()["error"]["code"] == "response_not_found"
+        query = {"stream": "true"}
+        answer = gateway.http.get(f"{RESPONSES}/{response_id}", params=query, headers=bearer("bob"))
+        assert answer.status_code == 404
+
+
+# -- over the WebSocket ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lane", [None, "b"])
+def test_a_running_turn_goes_on_where_it_is_resumed(
+    gateway: RunningGateway, lane: str | None
+) -> None:
+    gateway.engine.play([Reply(then=SLOW)])
+    named = {} if lane is None else {"stream_id": lane}
+    with Socket(gateway.url) as old, Socket(gateway.url) as new:
+        response_id, events = begin(old, stream_id="a")
+        resume(new, response_id, events[-1]["sequence_number"], **named)
+        told = old.until_end()[-1]
+        assert (told["error"]["code"], told["stream_id"]) == ("resumed_elsewhere", "a")
+        rest = new.until_end()
+        assert {event.get("stream_id") for event in rest} == {lane}
+        whole = events + rest
+        assert [event["sequence_number"] for event in whole] == list(range(len(whole)))
+        assert text_in(whole) == said(whole[-1]["response"]) == "early late"
+        assert old.turn("again", stream_id="a")["type"] == "response.completed"
+        after = new.turn("more", previous_response_id=response_id, **named)
+        assert after["response"]["previous_response_id"] == response_id
+
+
+def test_of_two_that_take_it_at_once_one_has_it_and_the_other_knows(
+    gateway: RunningGateway,
+) -> None:
+    gateway.engine.play([Reply(then=(Say("early "), Stall(0.6), Say("late")))])
+    with Socket(gateway.url) as old, Socket(gateway.url) as one, Socket(gateway.url) as two:
+        response_id, _ = begin(old)
+        for socket in (one, two):
+            resume(socket, response_id)
+        ends = [socket.until_end() for socket in (old, one, two)]
+    outcomes = [events[-1].get("error", {}).get("code") for events in ends]
+    assert sorted(map(str, outcomes)) == ["None", "resumed_elsewhere", "resumed_elsewhere"]
+    assert outcomes[0] == "resumed_elsewhere"
+    assert text_in(ends[outcomes.index(None)]) == "early late"
+
+
+@pytest.mark.parametrize("word", ["interrupt", "steer"])
+def test_who_has_resumed_it_steers_and_interrupts_it(gateway: RunningGateway, word: str) -> None:
+    gateway.engine.play([Reply(when="y", then=(Say("after"),)), Reply(then=(Say("a "), Stall(60)))])
+    with Socket(gateway.url) as old, Socket(gateway.url) as new:
+        response_id, _ = begin(old)
+        resume(new, response_id)
+        new.until("response.output_text.delta")
+        if word == "interrupt":
+            new.send(type="response.interrupt", response_id=response_id)
+            assert new.until("response.interrupt.accepted")["response_id"] == response_id
+        else:
+            new.send(type="response.steer", previous_response_id=response_id, input="y")
+            new.until("response.steer.accepted")
+        end = new.until_end()[-1]["response"]
+        assert end["incomplete_details"]["reason"] == f"{word}ed"
+        if word == "steer":
+            assert said(new.until_end()[-1]["response"]) == "after"
+    eventually(lambda: gateway.engine.running() == 0)
+
+
+def test_a_client_that_takes_nothing_does_not_hold_up_who_resumes() -> None:
+    lump = " " * 200_000
+    config = configuration(engine={"rate": 20_000})
+    with RunningGateway(config=config) as gateway:
+        gateway.engine.play([Reply(then=(Say(lump, times=40), Say("end")))])
+        with Socket(gateway.url, receive_buffer=4096) as stuck, Socket(gateway.url) as new:
+            stuck.create("x")
+            response_id = stuck.read()["response"]["id"]
+            eventually(lambda: bool(gateway.gateway.connections._unread))
+            resume(new, response_id)
+            events = new.until_end(20)
+            stuck.vanish()
+    assert text_in(events) == lump * 40 + "end"
+
+
+def test_one_that_has_ended_is_told_from_where_its_reader_was(gateway: RunningGateway) -> None:
+    with Socket(gateway.url) as old, Socket(gateway.url) as new:
+        old.create("x")
+        events = old.until_end()
+        response_id = events[0]["response"]["id"]
+        for number in range(len(events) - 1):
+            resume(new, response_id, number)
+            assert new.until_end() == events[number + 1 :]
+
+
+@pytest.mark.parametrize("seen", ["nothing", "all"])
+def test_who_comes_back_to_a_steered_turn_gets_what_follows_it(
+    gateway: RunningGateway, seen: str
+) -> None:
+    gateway.engine.play([Reply(when="y", then=SLOW), Reply(then=(Say("a "), Stall(60)))])
+    with Socket(gateway.url) as old, Socket(gateway.url) as new:
+        response_id, _ = begin(old)
+        old.send(type="response.steer", previous_response_id=response_id, input="y")
+        end = old.until_end()[-1]
+        resume(new, response_id, end["sequence_number"] if seen == "all" else None)
+        ends = new.until_ends(1 if seen == "all" else 2)
+    assert said(ends[-1]["response"]) == "early late"
+
+
+def test_what_is_not_known_or_has_no_room_is_refused(gateway: RunningGateway) -> None:
+    gateway.engine.play([Reply(then=(Say("a"), Stall(60)))])
+    with Socket(gateway.url) as socket, Socket(gateway.url) as other:
+        resume(socket, "resp_of_nobody")
+        assert socket.read()["error"]["code"] == "response_not_found"
+        passing, _ = begin(socket, store=False)
+        resume(other, passing)
+        assert other.read()["error"]["code"] == "response_not_found"
+        kept, _ = begin(other)
+        resume(socket, kept)
+        assert socket.read()["error"]["code"] == "stream_busy"
+        resume(socket, kept, stream_id="no lane")
+        assert socket.read()["error"]["code"] == "invalid_stream_id"
+
+
+# -- when the client is gone ----------------------------------------------------------------------
+
+
+def orphans(seconds: float) -> RunningGateway:
+    return RunningGateway(config=configuration(limits={"orphan_seconds": seconds}))
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_one_that_waits_is_resumed_when_its_client_is_back(store: bool) -> None:
+    with orphans(10) as gateway:
+        gateway.engine.play([Reply(then=SLOW)])
+        with Socket(gateway.url) as old:
+            response_id, events = begin(old, store=store, on_disconnect="wait")
+            old.vanish()
+        eventually(lambda: not gateway.gateway.door._sockets)
+        assert gateway.engine.running() == 1
+        with Socket(gateway.url) as new:
+            resume(new, response_id, events[-1]["sequence_number"])
+            events += new.until_end()
+            assert new.turn("y", store=store, previous_response_id=response_id)["response"]
+        assert text_in(events) == "early late"
+
+
+def test_one_that_waits_over_http_is_read_by_who_is_back() -> None:
+    with orphans(10) as gateway, gateway.http as http:
+        gateway.engine.play([Reply(then=SLOW)])
+        body = {"input": "x", "stream": True, "store": False, "on_disconnect": "wait"}
+        with http.stream("POST", RESPONSES, json=body) as answer:
+            created = next(sse(answer.iter_lines()))
+        rest = raw(http, created["response"]["id"], 0).decode().splitlines()
+        assert text_in(list(sse(rest))) == "early late"
+
+
+@pytest.mark.alone
+def test_one_that_nobody_comes_back_for_is_stopped() -> None:
+    with orphans(0.3) as gateway, gateway.http as http:
+        gateway.engine.play([Reply(then=(Say("a"), Stall(60)))])
+        with Socket(gateway.url) as old:
+            response_id, _ = begin(old, on_disconnect="wait")
+            old.vanish()
+        eventually(lambda: not gateway.gateway.door._sockets)
+        assert gateway.engine.running() == 1
+        eventually(lambda: gateway.engine.running() == 0)
+        eventually(lambda: http.get(f"{RESPONSES}/{response_id}").json()["status"] == "cancelled")
+
+
+@pytest.mark.alone
+def test_who_reads_it_over_http_is_there_for_it() -> None:
+    with orphans(0.3) as gateway, gateway.http as http:
+        gateway.engine.play([Reply(then=(Say("a "), Stall(1.5), Say("b")))])
+        with Socket(gateway.url) as old:
+            response_id, _ = begin(old, on_disconnect="wait")
+            old.vanish()
+        events = list(sse(raw(http, response_id).decode().splitlines()))
+        assert events[-1]["type"] == "response.completed"
+
+
+def test_one_that_does_not_wait_is_stopped_at_once(gateway: RunningGateway) -> None:
+    gateway.engine.play([Reply(then=(Say("a"), Stall(60)))])
+    with Socket(gateway.url) as old:
+        begin(old, on_disconnect="stop")
+        old.vanish()
+    eventually(lambda: gateway.engine.running() == 0)
+
+
+def test_when_its_key_is_revoked_one_that_waits_ends() -> None:
+    with orphans(60) as gateway:
+        gateway.engine.play([Reply(then=(Say("a"), Stall(60)))])
+        with Socket(gateway.url) as old:
+            begin(old, on_disconnect="wait")
+            old.vanish()
+        eventually(lambda: not gateway.gateway.door._sockets)
+
+        async def revoke() -> None:
+            gateway.gateway.runner.revoke("local")
+
+        gateway.run(revoke())
+        eventually(lambda: gateway.engine.running() == 0)
