@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -63,18 +64,13 @@ class Moves:
         session: Session,
         outlet: Outlet,
         runs: dict[str, Run],
-        act: Callable[[Sequence[Decision]], Coroutine[Any, Any, None]],
-        remember: Callable[[str | None], None],
     ) -> None:
-        """``act`` carries out what the session decides; ``remember`` is told of each lane that a
-        turn has ended on."""
         self._ground = ground
-        self._asker = asker
+        self._asker = weakref.ref(asker)  # which holds this: nobody waits for a collector of cycles
+        self._owner = asker.owner
         self._session = session
         self._outlet = outlet
         self._runs = runs
-        self.act = act
-        self._remember = remember
         self.tasks = Tasks()
         self.left = False
         """Its client is gone, and may come back for what runs here."""
@@ -89,8 +85,13 @@ class Moves:
 
     def settle(self, ticket: Ticket, link: Link | None) -> list[Decision]:
         decisions = self._session.settle(ticket, link)
-        self._remember(ticket.lane)
+        if (asker := self._asker()) is not None:
+            asker.remember(ticket.lane)
         return decisions
+
+    async def act(self, decisions: Sequence[Decision]) -> None:
+        if (asker := self._asker()) is not None:
+            await asker.act(decisions)
 
     def let_go(self, run: Run) -> None:
         del self._runs[run.id]
@@ -111,13 +112,13 @@ class Moves:
 
     async def resume(self, event: Resume) -> None:
         after = -1 if event.starting_after is None else event.starting_after
-        await self._ground.wake(event.response_id, self._asker.owner)
-        run = await self._ground.runs.find(event.response_id, self._asker.owner)
+        await self._ground.wake(event.response_id, self._owner)
+        run = await self._ground.runs.find(event.response_id, self._owner)
         if isinstance(run, Run) and self._take(run, after, event.stream_id):
             return
         self._session.make_room(event.stream_id)
         record = await record_of(
-            self._ground.archive, self._ground.memory, event.response_id, self._asker.owner
+            self._ground.archive, self._ground.memory, event.response_id, self._owner
         )
         # Inline: nothing else begins on this lane before all of it is told.
         async with aclosing(record.after(after, event.stream_id)) as told:
@@ -130,13 +131,16 @@ class Moves:
         """Whether it is here now; it is not if it has ended. Nothing happens in between."""
         if run.record is None or run.seat is None:
             return False
+        asker = self._asker()
+        if asker is None:
+            return False
         self._session.make_room(lane, run.ticket)
         if not run.home.part(run, self):
             return False
         self._session.adopt(run.ticket, lane)
         self._runs[run.id] = run
         resumed = Resumed(self._outlet, run.record.reader(after, lane))
-        run.asker, run.home = self._asker, self
+        run.asker, run.home = asker, self
         run.seat.move(resumed)
         self.tasks.spawn(resumed.catch_up())
         return True
@@ -145,7 +149,7 @@ class Moves:
         """What follows a steered turn is told from its beginning, as if nobody had been away."""
         until = time.monotonic() + _HEIR_SECONDS
         while time.monotonic() < until:
-            heir = await self._ground.runs.find_heir(event.response_id, self._asker.owner)
+            heir = await self._ground.runs.find_heir(event.response_id, self._owner)
             if isinstance(heir, Run) and heir.id != event.response_id:
                 if not self._take(heir, -1, event.stream_id):
                     await self.resume(Resume(response_id=heir.id, stream_id=event.stream_id))
@@ -165,9 +169,10 @@ class Moves:
         if self._session.awaited:
             self.left = True
             self.tasks.give_all(self._ground.background)
-            self._ground.background.spawn(self._wait())
+            self._ground.background.spawn(self._wait(self._asker()))
 
-    async def _wait(self) -> None:
+    async def _wait(self, _asker: Asker | None) -> None:
+        """Whose connection is held by this until then."""
         left, seconds = time.monotonic(), self._ground.orphan_seconds
         while self._session.awaited:
             rest = max(left, *self._last_read()) + seconds - time.monotonic()

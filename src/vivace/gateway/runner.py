@@ -224,9 +224,7 @@ class Connection:
         self._notes = Notes(runner.metrics, request_id)
         self._session = Session(new_id, runner.limits, once=once)
         self._runs: dict[str, Run] = {}
-        self._moves = Moves(
-            runner.ground, self, self._session, outlet, self._runs, self._act, self._remember
-        )
+        self._moves = Moves(runner.ground, self, self._session, outlet, self._runs)
         self._early: dict[str, list[Stop]] = {}
         self._adopted: dict[str, tuple[Adopted, Record]] = {}
         self._remembering: set[str | None] = set()
@@ -248,7 +246,7 @@ class Connection:
         if isinstance(event, CreateResponse):
             event = self._as_meant(event)
             self._notes.skipped(event)
-        await self._act(self._session.receive(event, self._resent(event)))
+        await self.act(self._session.receive(event, self._resent(event)))
 
     def _as_meant(self, event: CreateResponse) -> CreateResponse:
         """As it is meant by who sent it, with what was said beside it."""
@@ -278,7 +276,7 @@ class Connection:
         for event in replay(adopted.created, adopted.entries)[-1:]:
             record.said(event.sequence_number)
         self._adopted[ticket.id] = adopted, record
-        await self._act(self._session.take_up(ticket))
+        await self.act(self._session.take_up(ticket))
 
     async def refuse(self, error: RequestError, lane: str | None = None) -> None:
         """Turn away what never came to be a turn: it could not be read, or not now."""
@@ -298,7 +296,7 @@ class Connection:
                 receipt = decision.event if isinstance(decision, Say) else decision.receipt
                 break
         if not isinstance(receipt, ErrorFrame):
-            await self._act(decisions)
+            await self.act(decisions)
         return receipt
 
     def withdraw(self, ticket: Ticket) -> None:
@@ -314,7 +312,7 @@ class Connection:
 
     async def close(self) -> None:
         """The client is gone."""
-        await self._act(self._session.close())
+        await self.act(self._session.close())
         for lane in self._remembering:
             self._runner.memory.forget(self.owner, (self, lane))
         self._moves.leave()
@@ -322,11 +320,11 @@ class Connection:
 
     def revoke(self) -> None:
         """Its key was taken back: what runs or waits ends now."""
-        self._spawn(self._act(self._session.revoke(Unauthorized(REVOKED))))
+        self._spawn(self.act(self._session.revoke(Unauthorized(REVOKED))))
 
     # -- decisions --------------------------------------------------------------------------------
 
-    async def _act(self, decisions: Sequence[Decision]) -> None:
+    async def act(self, decisions: Sequence[Decision]) -> None:
         """Carry out all of them: what one meets must not keep another from starting."""
         for decision in decisions:
             try:
@@ -377,7 +375,7 @@ class Connection:
                 await work
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
             self._early.pop(ticket.id, None)
-            await self._act(self._session.refuse(ticket, self._refusal(ticket, error)))
+            await self.act(self._session.refuse(ticket, self._refusal(ticket, error)))
 
     def _refusal(self, ticket: Ticket, error: Exception) -> RequestError:
         if isinstance(error, RequestError):
@@ -409,7 +407,7 @@ class Connection:
         if await self._runner.runs.find(response_id, self.owner) is not None:
             raise no_parent(f"Response '{response_id}' is in progress; continue it when it ended.")
         link = await self._runner.archive.link(response_id, self.owner)
-        await self._act(self._session.found(ticket, link))
+        await self.act(self._session.found(ticket, link))
 
     # -- one turn ---------------------------------------------------------------------------------
 
@@ -575,7 +573,7 @@ class Connection:
         response = open_response(follower.request, follower.id, turn.response.model, now())
         return self._runner.keeper.new_turn(follower, response, self.owner)
 
-    def _remember(self, lane: str | None) -> None:
+    def remember(self, lane: str | None) -> None:
         """The lane goes on from its newest turn, unless memory is short and others are newer."""
         if not self._session.alone:
             self._remembering.add(lane)

@@ -35,6 +35,12 @@ class Asker(Protocol):
 
     async def told(self, event: Steer | Interrupt) -> Event | None: ...
 
+    async def act(self, decisions: Sequence[Decision]) -> None:
+        """Carry out what its session decides."""
+
+    def remember(self, lane: str | None) -> None:
+        """A turn has ended on this lane."""
+
 
 class Home(Protocol):
     """Where it is told, and what its end is settled with."""
