@@ -42,12 +42,20 @@ class Contexts:
     def _input_of(self, life: Life) -> Words | None:
         for call in self._story.asked("GET", life.id, _ITEMS):
             if call.status == 200:
-                return words_of(call.answer["data"])
+                return self._own(life, words_of(call.answer["data"]))
         row = self._story.rows.get(life.id)
         if row is not None:
-            return words_of(row["input"])
+            return self._own(life, words_of(row["input"]))
         past, (shown, whole) = self.past_of(life), recital(life)
         return shown[len(past) :] if past is not None and whole else None
+
+    def _own(self, life: Life, said: Words) -> Words:
+        """Behind a turn that is not kept, one that is has all that came before in its input."""
+        parent = self._story.lives.get(life.parent or "")
+        if parent is None or parent.stored or not life.stored:
+            return said
+        past = self.past_of(life)
+        return said[len(past) :] if past and said[: len(past)] == past else said
 
     def past_of(self, life: Life) -> Words | None:
         """All that was said before, oldest first; None where clients do not know."""
