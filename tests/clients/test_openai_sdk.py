@@ -78,6 +78,26 @@ def test_the_raw_stream_has_every_event_in_order(gateway: RunningGateway, client
     assert last.response.output_text == "Good day."
 
 
+def test_a_background_stream_that_breaks_after_any_event_is_resumed(
+    gateway: RunningGateway, client: OpenAI
+) -> None:
+    gateway.engine.play([Reply(then=(Think("Hm."), Say("one two three")))])
+    unbroken = list(client.responses.create(input="Hi", background=True, stream=True))
+    for broken_after in range(len(unbroken)):
+        stream = client.responses.create(input="Hi", background=True, stream=True)
+        with stream:
+            seen = [event for event, _ in zip(stream, range(broken_after + 1), strict=False)]
+        assert seen[0].type == "response.created"
+        rest = client.responses.retrieve(
+            seen[0].response.id, stream=True, starting_after=seen[-1].sequence_number
+        )
+        seen += list(rest)
+        again = list(client.responses.retrieve(seen[0].response.id, stream=True))
+        assert [event.to_json() for event in seen] == [event.to_json() for event in again]
+        assert [event.type for event in seen] == [event.type for event in unbroken]
+        assert [event.sequence_number for event in seen] == list(range(len(unbroken)))
+
+
 def test_a_background_response_is_watched_and_cancelled(
     gateway: RunningGateway, client: OpenAI
 ) -> None:

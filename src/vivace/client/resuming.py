@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from vivace.client.dialling import NoWebSocket
 from vivace.client.errors import ClientError
 from vivace.client.events import Failure, ServerEvent, Steered
 
@@ -42,7 +43,7 @@ class ResumingWire:
     """One answer at a time."""
 
     def __init__(self, wire: Wire, dial: Callable[[], Awaitable[Wire]]) -> None:
-        """``dial`` makes another connection; it raises ``no_server`` where trying again may do."""
+        """``dial`` makes another connection."""
         self._wire = wire
         self._dial = dial
         self.on_back: Callable[[], object] = lambda: None
@@ -179,7 +180,7 @@ class ResumingWire:
             except Broken:
                 continue
             except ClientError as error:
-                if error.code != "no_server":
+                if not _passes(error):
                     raise broken from None
 
     async def _ask_for_the_rest(self) -> None:
@@ -194,6 +195,13 @@ class ResumingWire:
                 self._made_up.append(ServerEvent(type="response.steer.accepted", steer=steer))
             else:
                 self._lost.append(event)
+
+
+def _passes(error: ClientError) -> bool:
+    """Whether it may go better soon: nobody is there yet, or only who stands before the server."""
+    if isinstance(error, NoWebSocket):
+        return False
+    return error.status is None or error.status >= 500
 
 
 def _cancelled(event: ServerEvent) -> bool:

@@ -1,0 +1,225 @@
+"""A client whose connection breaks in the middle of an answer, behind a proxy that cuts it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+
+from tests.support.server import RunningGateway, configuration
+from vivace.client.connection import ClientError, Connection, open_connection
+from vivace.engines.scripted import Reply, Say, Stall
+
+WORDS = " ".join(map(str, range(60)))
+
+
+class Proxy:
+    """Passes bytes on, and cuts all connections when told to."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open: set[asyncio.StreamWriter] = set()
+        self.connections = 0
+        self.refuses = False
+
+    def cut(self) -> None:
+        for writer in self._open:
+            writer.transport.abort()
+        self._open.clear()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refuses:
+            writer.transport.abort()
+            return
+        self.connections += 1
+        there = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open |= {writer, there[1]}
+        await asyncio.gather(self._pass(reader, there[1]), self._pass(there[0], writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def behind_proxy(
+    gateway: RunningGateway, *, waits: bool = True
+) -> AsyncIterator[tuple[Connection, Proxy]]:
+    proxy = Proxy(gateway.port)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    async with open_connection(url) as connection:
+        connection.waits = waits
+        yield connection, proxy
+    server.close()
+
+
+async def read(connection: Connection, at: dict[int, Callable[[], Any]], **body: Any) -> list[str]:
+    """An answer; at so many pieces of it something happens."""
+    texts: list[str] = []
+    async for text in connection.turn(input="x", **body):
+        texts.append(text)
+        act = at.get(len(texts))
+        done = act() if act is not None else None
+        if asyncio.iscoroutine(done):
+            await done
+    return texts
+
+
+def slow(*replies: Reply) -> RunningGateway:
+    return RunningGateway(replies, config=configuration(engine={"rate": 100}))
+
+
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("cuts", [(1,), (3, 20, 21), (59,)])
+def test_whoever_is_cut_off_gets_the_whole_text_once(store: bool, cuts: tuple[int, ...]) -> None:
+    back: list[None] = []
+
+    async def asked(gateway: RunningGateway) -> tuple[list[str], int]:
+        async with behind_proxy(gateway) as (connection, proxy):
+            connection.on_back = lambda: back.append(None)
+            texts = await read(connection, dict.fromkeys(cuts, proxy.cut), store=store)
+            return texts, proxy.connections
+
+    with slow(Reply(then=(Say(WORDS), Stall(1), Say(".")))) as gateway:
+        texts, connections = asyncio.run(asyncio.wait_for(asked(gateway), 30))
+    assert "".join(texts) == f"{WORDS}."
+    assert connections - 1 == len(back) > 0
+
+
+def test_the_conversation_goes_on_where_it_came_back() -> None:
+    async def asked(gateway: RunningGateway) -> list[str]:
+        async with behind_proxy(gateway) as (connection, proxy):
+            first = await read(connection, {3: proxy.cut}, store=False)
+            assert connection.response is not None
+            before = connection.response.id
+            return ["".join(first), *await read(connection, {}, previous_response_id=before)]
+
+    with slow(Reply(then=(Say(WORDS),))) as gateway:
+        first, *second = asyncio.run(asyncio.wait_for(asked(gateway), 30))
+    assert first == "".join(second) == WORDS
+
+
+def test_a_server_that_is_away_for_a_while_is_waited_for() -> None:
+    async def asked(gateway: RunningGateway) -> str:
+        async with behind_proxy(gateway) as (connection, proxy):
+
+            def away() -> None:
+                proxy.refuses = True
+                proxy.cut()
+                loop = asyncio.get_running_loop()
+                loop.call_later(1.0, setattr, proxy, "refuses", False)
+
+            return "".join(await read(connection, {3: away}))
+
+    with slow(Reply(then=(Say(WORDS),))) as gateway:
+        assert asyncio.run(asyncio.wait_for(asked(gateway), 30)) == WORDS
+
+
+def test_without_waiting_it_is_an_error_and_no_half_answer() -> None:
+    async def asked(gateway: RunningGateway) -> None:
+        async with behind_proxy(gateway, waits=False) as (connection, proxy):
+            await read(connection, {3: proxy.cut})
+
+    with slow(Reply(then=(Say(WORDS),))) as gateway, pytest.raises(ClientError, match="lost"):
+        asyncio.run(asyncio.wait_for(asked(gateway), 30))
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_words_said_as_it_breaks_are_said_once(arrives: bool) -> None:
+    async def asked(gateway: RunningGateway) -> str:
+        async with behind_proxy(gateway) as (connection, proxy):
+
+            async def steer() -> None:
+                if arrives:
+                    await connection.steer("y")
+                    await asyncio.sleep(0.1)  # on its way, and its receipt too
+                    proxy.cut()
+                else:
+                    proxy.cut()
+                    await asyncio.sleep(0.05)
+                    await connection.steer("y")
+
+            texts = await read(connection, {3: steer})
+            return "".join(texts)
+
+    told = Reply(when="y", then=(Say("Other."),))
+    with slow(told, Reply(then=(Say(WORDS), Stall(0.2)))) as gateway:
+        text = asyncio.run(asyncio.wait_for(asked(gateway), 30))
+    assert text.endswith("Other.")
+    assert text.count("Other.") == 1
+    if not arrives:
+        assert text == f"{WORDS}Other."
+
+
+def test_an_interrupt_as_it_breaks_stops_it() -> None:
+    async def asked(gateway: RunningGateway) -> str:
+        async with behind_proxy(gateway) as (connection, proxy):
+
+            async def interrupt() -> None:
+                proxy.cut()
+                await asyncio.sleep(0.05)
+                await connection.interrupt()
+
+            return "".join(await read(connection, {3: interrupt}))
+
+    with slow(Reply(then=(Say(WORDS), Stall(60)))) as gateway:
+        assert WORDS.startswith(asyncio.run(asyncio.wait_for(asked(gateway), 30)))
+
+
+def test_a_server_that_knows_nothing_of_it_fails_as_ever() -> None:
+    heard: list[str] = []
+
+    async def behave(socket: ServerConnection) -> None:
+        heard.append(str(await socket.recv()))
+        if "response.resume" in heard[-1]:
+            await socket.send('{"type": "error", "error": {"message": "No such type."}}')
+            await socket.wait_closed()
+        created = '{"type": "response.created", "sequence_number": 0, "response": {"id": "r"}}'
+        await socket.send(created)
+        await socket.close(1011)
+
+    async def asked() -> None:
+        async with serve(behave, "127.0.0.1", 0) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            async with open_connection(f"http://127.0.0.1:{port}/v1") as connection:
+                async for _ in connection.turn(input="x"):
+                    pass
+
+    with pytest.raises(ClientError, match="closed the connection"):
+        asyncio.run(asyncio.wait_for(asked(), 20))
+    assert len(heard) == 2
+
+
+def test_a_server_that_refuses_to_wait_is_asked_without() -> None:
+    heard: list[str] = []
+
+    async def behave(socket: ServerConnection) -> None:
+        async for message in socket:
+            heard.append(str(message))
+            if "on_disconnect" in heard[-1]:
+                await socket.send(
+                    '{"type": "error", "error": {"message": "Unknown parameter: on_disconnect", '
+                    '"code": "unknown_parameter", "param": "on_disconnect"}}'
+                )
+            else:
+                await socket.send('{"type": "response.created", "response": {"id": "r"}}')
+                await socket.send('{"type": "response.output_text.delta", "delta": "Yes."}')
+                await socket.send('{"type": "response.completed", "response": {"id": "r"}}')
+
+    async def asked() -> str:
+        async with serve(behave, "127.0.0.1", 0) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            async with open_connection(f"http://127.0.0.1:{port}/v1") as connection:
+                connection.waits = True
+                return "".join([text async for text in connection.turn(input="x")])
+
+    assert asyncio.run(asyncio.wait_for(asked(), 20)) == "Yes."
+    assert len(heard) == 2
