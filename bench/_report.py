@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench._hiccups import Hiccups, Span
+from vivace import __version__
 from vivace.cpus import usable_cpus
 
 T = TypeVar("T")
@@ -32,7 +33,8 @@ def _version(package: str) -> tuple[str, str]:
         lines = (told.stdout + told.stderr).splitlines()
         named = [line.removeprefix("version: ") for line in lines if line.startswith("version: ")]
         return "llama-server", named[0] if named else "of unknown version"
-    return package, version(package)
+    # An environment of its own, such as vLLM's, reaches our code by its path.
+    return package, __version__ if package == "vivace" else version(package)
 
 
 def percentile(samples: Sequence[float], share: float) -> float:

@@ -23,8 +23,9 @@ import pytest
 from msgspec.structs import replace
 
 from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
-from vivace.engines.base import Chat, Engine, Sampling, Work
-from vivace.errors import EngineBusy, EngineDied, EngineError, EngineRefused
+from vivace.conversation.so_far import SoFar
+from vivace.engines.base import Chat, Engine, Sampling, Tally, Work
+from vivace.errors import CannotContinue, EngineBusy, EngineDied, EngineError, EngineRefused
 from vivace.protocol.items import (
     AdditionalTools,
     CustomToolCall,
@@ -132,6 +133,12 @@ def tokens_in(deltas: Sequence[Delta]) -> Tokens:
     last = deltas[-1]
     assert isinstance(last, Finished)
     return last.tokens
+
+
+def so_far(deltas: Sequence[Delta]) -> SoFar:
+    """What was said, with as many tokens as there are ids, or deltas."""
+    parts = [each for each in deltas if not isinstance(each, Finished)]
+    return SoFar(tuple(parts), sum(len(each.ids) for each in parts) or len(parts))
 
 
 async def begun(engine: Engine, work: Work) -> asyncio.Task[list[Delta]]:
@@ -393,6 +400,38 @@ class EngineSuite:
             assert rig.engine.running() == 0
 
         run(rig, check)
+
+    # -- going on from what another has said ------------------------------------------------------
+
+    @pytest.mark.parametrize("stop", [(), ("7 8",)], ids=["to its end", "to a stop string"])
+    def test_an_answer_that_was_cut_anywhere_is_gone_on_with(
+        self, rig: Rig, stop: tuple[str, ...]
+    ) -> None:
+        async def check() -> None:
+            counting = rig.counting()
+            work = replace(counting, sampling=replace(counting.sampling, stop=stop))
+            whole = await answer(rig.engine, work)
+            for cut in range(1, len(whole)):
+                limit = work.sampling.max_tokens
+                said = so_far(whole[:cut])
+                left = replace(work.sampling, max_tokens=limit and limit - said.tokens)
+                other = replace(work, id=f"cut-{cut}", said=said, sampling=left, tally=Tally())
+                if rig.engine.continues == "no":
+                    with pytest.raises(CannotContinue):
+                        await answer(rig.engine, other)
+                    return
+                rest = await answer(rig.engine, other)
+                assert text_in(whole[:cut]) + text_in(rest) == text_in(whole)
+                assert tokens_in(rest).output <= tokens_in(whole).output - said.tokens + 1
+
+        run(rig, check)
+
+    def test_ids_are_those_of_all_tokens_where_an_engine_goes_on_from_them(self, rig: Rig) -> None:
+        if rig.engine.continues != "ids":
+            pytest.skip("this engine has none")
+        deltas = run(rig, lambda: answer(rig.engine, rig.counting()))
+        known = sum(len(each.ids) for each in deltas if not isinstance(each, Finished))
+        assert known in (tokens_in(deltas).output, tokens_in(deltas).output - 1)  # but for the end
 
     # -- counting ---------------------------------------------------------------------------------
 

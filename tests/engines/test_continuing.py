@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.engines.suite import so_far
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -70,11 +71,6 @@ def answer(one: ScriptedEngine, work: Work) -> list[Delta]:
         return [delta async for delta in one.generate(work)]
 
     return asyncio.run(read())
-
-
-def so_far(deltas: Sequence[Delta]) -> SoFar:
-    known = sum(len(each.ids) for each in deltas if not isinstance(each, Finished))
-    return SoFar(tuple(deltas), known)
 
 
 def joined(deltas: Sequence[Delta]) -> list[tuple[Any, ...]]:

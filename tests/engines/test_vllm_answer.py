@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.test_continuing import joined, so_far
+from tests.engines.suite import so_far
+from tests.engines.test_continuing import joined
 from vivace.conversation.deltas import CallOpened, CallText, Delta, ReasoningDelta, TextDelta
 from vivace.conversation.so_far import SoFar, Strayed
 from vivace.engines.base import Chat, Work

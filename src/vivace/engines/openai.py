@@ -124,7 +124,7 @@ class OpenAIEngine:
                         [*reader.feed(line)] if rest is None else [*rest.read(reader.feed(line))]
                     )
                     work.tally.steps += 1
-                    work.tally.output = reader.written
+                    work.tally.output, work.tally.cached = reader.written, reader.cached
                     for delta in deltas:
                         yield delta
             if not reader.complete:

@@ -71,12 +71,12 @@ class Attempts:
         return "died" if isinstance(error, EngineDied) else "failed"
 
     def could_move(self) -> bool:
-        """Whether another engine could go on from here, if that is asked of it."""
+        """Whether there is another engine that could go on from here."""
         work = self.work
         if self._said:
             said = SoFar(tuple(self._said), self._tokens + self._count())
             work = replace(self._asked, said=said)
-        return bool(self._planner.others(self._plan, frozenset({self.engine}), work))
+        return self._planner.could_take(self._plan, frozenset({self.engine}), work)
 
     def answer(self, thoughts: str) -> bool:
         """The thoughts are ended: the answer is to be asked for behind them, unless these took all

@@ -95,6 +95,10 @@ class Dispatch:
     def judge(self, started: Started, verdict: Verdict) -> None:
         self._scheduler.judge(started, verdict, time.monotonic())
 
+    def up(self, name: str) -> bool:
+        """Whether an engine runs, and does what it is asked."""
+        return self._engines[name].healthy() and not self._silent(name)
+
     def measure(self) -> None:
         """Write down how things stand, for whoever reads the metrics."""
         self._check_health()
@@ -108,8 +112,8 @@ class Dispatch:
             metrics.engine_circuit_open.labels(name).set(load.circuit_open)
 
     def _check_health(self) -> None:
-        for name, engine in self._engines.items():
-            self._scheduler.mark(name, up=engine.healthy() and not self._silent(name))
+        for name in self._engines:
+            self._scheduler.mark(name, up=self.up(name))
 
     def _start(self, started: Sequence[Started]) -> None:
         for each in started:

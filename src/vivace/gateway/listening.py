@@ -94,18 +94,23 @@ class Listening:
             self.look(time.monotonic())
 
     def look(self, now: float) -> None:
-        for name in self._names:
-            listeners = [each for each in self._listeners.values() if each.engine == name]
-            before = self._silence.silent(name)
-            readers = {each.run.id: each.reader() for each in listeners if each.waits}
-            if not self._silence.look(name, readers, now):
-                continue
-            if not before:
-                log.warning("%s has work and does none of it; turns leave it", name)
-            for each in listeners:
-                if each.waits:
-                    each.leave()
+        waiting: dict[str, list[_Listener]] = {name: [] for name in self._names}
+        for each in self._listeners.values():
+            if each.waits and each.engine in waiting:
+                waiting[each.engine].append(each)
+        silent = [name for name in self._names if self._is_silent(name, waiting[name], now)]
+        for name in silent:  # when all are known, so that nobody goes to another that is
+            for each in waiting[name]:
+                each.leave()
             self._ask(name)
+
+    def _is_silent(self, name: str, waiting: list[_Listener], now: float) -> bool:
+        before = self._silence.silent(name)
+        readers = {each.run.id: each.reader() for each in waiting}
+        silent = self._silence.look(name, readers, now)
+        if silent and not before:
+            log.warning("%s has work and does none of it; turns leave it if they can", name)
+        return silent
 
     def _ask(self, name: str) -> None:
         if name not in self._asking:

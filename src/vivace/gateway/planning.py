@@ -125,8 +125,11 @@ class Planner:
             raise
         return Plan(offer, work, place, grant, routing, ask, read.unread)
 
-    def others(self, plan: Plan, avoid: frozenset[str], work: Work) -> set[str]:
-        """The engines that could do what is left of a turn."""
+    def could_take(self, plan: Plan, avoid: frozenset[str], work: Work) -> bool:
+        """Whether an engine that runs could do what is left of a turn."""
+        return any(map(self._dispatch.up, self._others(plan, avoid, work)))
+
+    def _others(self, plan: Plan, avoid: frozenset[str], work: Work) -> set[str]:
         engines = self._catalogue.by_name
         return {
             name
@@ -138,7 +141,7 @@ class Planner:
         """Another place for a turn that its engine failed, but on none of those; False when there
         is no other."""
         failed, job = plan.place, plan.place.job
-        others = self.others(plan, avoid, work)
+        others = self._others(plan, avoid, work)
         if not others:
             return False
         shunned = frozenset(plan.offer.tier.engines) - others
@@ -148,8 +151,10 @@ class Planner:
             plan.doubted.append(failed)
         failed.leave(outcome)
         try:
-            begun = work.said is not None
-            plan.place = self._dispatch.enter(replace(job, avoid=shunned, begun=begun))
+            again = replace(job, avoid=shunned)
+            if work.said is not None:  # what it has waited before is over
+                again = replace(again, begun=True, since=time.monotonic())
+            plan.place = self._dispatch.enter(again)
         except RequestError:
             return False
         return True
