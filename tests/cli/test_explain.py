@@ -19,7 +19,7 @@ from vivace.conversation.steering import SteerCode
 from vivace.errors import EditError
 
 SOURCE = Path(vivace.__file__).parent
-_POSITIONS = {"ClientError": 1, "ResponseProblem": 0, "_refusal": 1, ".fail": 0}
+_POSITIONS = {"ClientError": 1, "Failed": 1, "ResponseProblem": 0, "_refusal": 1, ".fail": 0}
 """Calls that are given a code without its name, and where."""
 _NO_ERRORS = {"download", "engines", "findings", "lsp"}
 """Rooms where a code is HTTP's, another server's, the editor's, or that of a finding."""
@@ -72,6 +72,7 @@ def test_what_is_emitted_was_found() -> None:
         "engine_died",  # of a class
         "no_server",  # by position
         "server_restarted",
+        "lost_midway",  # of a log
         "invalid_api_key",
         "steering_not_supported",
         "no_answer",

@@ -153,7 +153,7 @@ class KeptTurn:
         try:
             outcome = await self._keeper.store.accept(self._new)
             if not isinstance(outcome, Accepted):
-                raise _refusal(outcome, self._new)
+                raise _why_not(outcome, self._new)
         except Exception as error:
             passing = isinstance(error, StoreError) and not self._new.background
             if not passing or self._keeper.must:
@@ -260,7 +260,7 @@ class KeptTurn:
             task.exception()  # whoever waits for it is told
 
 
-def _refusal(outcome: object, new: NewTurn) -> RequestError:
+def _why_not(outcome: object, new: NewTurn) -> RequestError:
     if isinstance(outcome, UnknownParent):
         return no_parent(
             f"Response '{new.previous_id}' cannot be continued: it is not kept any more, or one "
