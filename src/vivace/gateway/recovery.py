@@ -174,8 +174,8 @@ class Recovery:
         if not adopted.whole and not record.background:
             await self._end(adopted, Failed(now(), "lost_midway", _LOST))
             return
-        if not adopted.whole:
-            adopted.entries.append(Jumped(now()))
+        if not adopted.whole:  # it begins anew: what is known may not be all that was seen
+            adopted.entries = [Jumped(now())]
         self._keeper.remember(adopted.record.id, adopted.created, map(encode, adopted.entries))
         if record.background:
             self._going_on.append(adopted)

@@ -310,9 +310,9 @@ class Connection:
         """Wait until nothing runs but in the background."""
         await self._moves.tasks.finished()
 
-    async def close(self) -> None:
-        """The client is gone."""
-        await self.act(self._session.close())
+    async def close(self, *, for_good: bool = False) -> None:
+        """The client is gone; ``for_good`` if it said so."""
+        await self.act(self._session.close(for_good=for_good))
         for lane in self._remembering:
             self._runner.memory.forget(self.owner, (self, lane))
         self._moves.leave()

@@ -26,6 +26,7 @@ from vivace.protocol.events import Event
 
 __all__ = ["WebSocketDoor"]
 
+_NORMAL = 1000
 _GOING_AWAY = 1001
 _POLICY = 1008
 _TRY_LATER = 1013
@@ -55,6 +56,8 @@ class _Socket:
         self.outlet = _Outlet(send)
         self.opened = time.monotonic()
         self.owner: str = scope["state"]["owner"]
+        self.said_goodbye = False
+        """Its client closed it, and will not come back for what runs."""
         self._send = send
         self._abort = scope["extensions"][ABORT]
 
@@ -120,11 +123,12 @@ class WebSocketDoor:
                 pass
         finally:
             socket.outlet.gone = True
-            await connection.close()
+            await connection.close(for_good=socket.said_goodbye)
 
     async def _hear(self, message: Message, connection: Connection, socket: _Socket) -> bool:
         """Whether to listen on."""
         if message["type"] == "websocket.disconnect":
+            socket.said_goodbye = message.get("code") in (_NORMAL, _GOING_AWAY)
             return False
         data = message.get("text") or message.get("bytes") or b""
         try:
