@@ -414,6 +414,8 @@ class Session:
     def adopt(self, ticket: Ticket, lane: str | None) -> None:
         """A turn from elsewhere runs here from now on; there is room for it."""
         ticket.lane = lane
+        if ticket.follower is not None:
+            ticket.follower.lane = lane
         self._lanes.setdefault(lane, _Lane()).active = ticket
         self._in_flight += 1
 

@@ -131,6 +131,7 @@ class KeptTurn:
         self.outlet = KeptOutlet(outlet, self._keeping)
         self._writes: set[asyncio.Task[None]] = set()
         self._accepting: asyncio.Task[None] | None = None
+        self._awaited = False
         self.lost = False
         """It is not on record, and goes on all the same."""
 
@@ -147,6 +148,7 @@ class KeptTurn:
     async def accepted(self) -> None:
         """Wait for that; raises why it was turned away."""
         if self._accepting is not None:
+            self._awaited = True
             await asyncio.shield(self._accepting)
 
     async def _accept(self, turned_away: Callable[[], None]) -> None:
@@ -157,7 +159,8 @@ class KeptTurn:
         except Exception as error:
             passing = isinstance(error, StoreError) and not self._new.background
             if not passing or self._keeper.must:
-                turned_away()
+                if not self._awaited:  # else the error says so
+                    turned_away()
                 raise
             log.warning("not on record turn=%s: %s", self._new.id, error)
             self.lost = True

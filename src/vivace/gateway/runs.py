@@ -171,7 +171,8 @@ class Run:
     def refuse(self) -> None:
         """Nobody has heard of it, and nobody will."""
         self.refused = True
-        self.task.cancel()
+        if self._early is None:  # else it learns so when its answer is there
+            self.task.cancel()
 
     def stop_for_good(self) -> None:
         """Nothing follows it by itself; nothing is waited for."""
