@@ -40,8 +40,8 @@ class ThreadFault(Exception): pass
 class LibraryFault(Exception): pass
 
 
-generate, plan, save, receive = (
-    ScriptedEngine.generate, Planner.plan, SqliteStore.save, Connection.receive
+generate, plan, accept, receive = (
+    ScriptedEngine.generate, Planner.plan, SqliteStore.accept, Connection.receive
 )
 
 
@@ -58,10 +58,10 @@ def faulty_plan(self, ticket, owner):
     return plan(self, ticket, owner)
 
 
-async def faulty_save(self, turn):
+async def faulty_accept(self, turn):
     if "break the store" in repr(turn):
         raise StoreError(f"The store failed: {turn!r}")
-    await save(self, turn)
+    return await accept(self, turn)
 
 
 def throw(error):
@@ -86,7 +86,7 @@ async def faulty_receive(self, event):
 
 
 ScriptedEngine.generate, Planner.plan = faulty_generate, faulty_plan
-SqliteStore.save, Connection.receive = faulty_save, faulty_receive
+SqliteStore.accept, Connection.receive = faulty_accept, faulty_receive
 '''
 
 
@@ -110,7 +110,7 @@ def test_no_error_carries_a_prompt_into_the_log(server: Serve) -> None:
     kinds = ("Engine", "Plan", "Socket", "Task", "Callback", "Thread", "Library")
     eventually(lambda: [kind for kind in kinds if f"{kind}Fault" not in server.log] == [])
     assert "vivace.errors.StoreError" in server.log
-    for place in ("in faulty_generate", "in faulty_plan", "in faulty_save", "in faulty_receive"):
+    for place in ("in faulty_generate", "in faulty_plan", "in faulty_accept", "in faulty_receive"):
         assert place in server.log
     assert "a line of the log is lost, of uvicorn.error at sitecustomize.py:" in server.log
     assert SECRET not in server.log

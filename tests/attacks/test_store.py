@@ -110,6 +110,9 @@ def test_a_lock_of_another_program_holds_up_no_reader(server: Serve) -> None:
 def test_the_files_with_prompts_are_their_owners_alone(server: Serve) -> None:
     with server.http() as http:
         create(http, input="hi")
-    found = list(server.folder.glob("vivace.db*"))
-    assert len(found) == 4
+    [said] = server.folder.glob("vivace.db-said")
+    assert stat.S_IMODE(said.stat().st_mode) == 0o700
+    found = [*server.folder.glob("vivace.db*"), *said.iterdir()]
+    found.remove(said)
+    assert len(found) == 5
     assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}

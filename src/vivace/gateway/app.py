@@ -207,7 +207,8 @@ class Gateway:
         if self.keeper.must:
             self.supervisor.watch("heartbeat", self._beat)
         else:
-            await self.recovery.look()
+            with contextlib.suppress(StoreError):  # a damaged one is told of by /readyz
+                await self.recovery.look()
         self.supervisor.watch("parked", self.recovery.watch)
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)

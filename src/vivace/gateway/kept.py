@@ -162,7 +162,7 @@ class KeptTurn:
                 if not self._awaited:  # else the error says so
                     turned_away()
                 raise
-            log.warning("not on record turn=%s: %s", self._new.id, error)
+            log.warning("not on record turn=%s", self._new.id, exc_info=error)
             self.lost = True
         await self.outlet.recorded(TURN)
 
@@ -183,7 +183,7 @@ class KeptTurn:
             if not self.lost:
                 await self._keeper.store.attempt(self._new.id, self._epoch, number, "", b"")
         except StoreError as error:
-            log.warning("an attempt is not on record turn=%s: %s", self._new.id, error)
+            log.warning("an attempt is not on record turn=%s", self._new.id, exc_info=error)
         await self.outlet.recorded(attempt(number))
 
     def steered(self, order: AcceptedSteer) -> None:
@@ -204,7 +204,7 @@ class KeptTurn:
                 if not isinstance(outcome, Ordered):
                     log.warning("a steer came too late turn=%s", self._new.id)
         except StoreError as error:
-            log.warning("a steer is not on record turn=%s: %s", self._new.id, error)
+            log.warning("a steer is not on record turn=%s", self._new.id, exc_info=error)
         await self.outlet.recorded(steer(given.id))
 
     async def written(self) -> None:
