@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.gateway.test_durable import HERE, STORY, words
 from tests.gateway.test_resume import begin, resume
+from tests.support.http import said
+from tests.support.process import Serve
 from tests.support.server import RunningGateway
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
@@ -68,3 +73,60 @@ def test_a_turn_that_moves_while_its_end_is_written_is_followed_where_it_went(
         ends = [new.until_end()[-1] for _ in range(2)]
         assert [each["type"] for each in ends] == ["response.incomplete", "response.completed"]
         assert {each["stream_id"] for each in ends} == {"b"}
+
+
+def test_a_successor_on_record_that_may_not_begin_has_an_end_and_keeps_its_steers(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, runner = gateway.gateway.keeper, gateway.gateway.runner
+    gateway.engine.play([Reply(then=(Say("a "), Stall(60)))])
+    with Socket(gateway.url) as socket:
+        response_id, _ = begin(socket)
+        gate = Gate(gateway, "end", monkeypatch)
+        socket.send(type="response.steer", previous_response_id=response_id, input="y")
+        eventually(lambda: gate.waiting == 1)
+        runner.draining = True
+        gate.open()
+        steer_id = socket.until("response.steer.accepted")["steer"]["id"]
+        assert socket.until_end()[-1]["response"]["incomplete_details"]["reason"] == "steered"
+        created, failed = socket.until_end()
+        assert created["response"]["previous_response_id"] == response_id
+        assert failed["response"]["error"]["code"] == "server_shutting_down"
+    successor = gateway.run(keeper.store.find(created["response"]["id"], "local"))
+    assert successor is not None
+    assert successor.status == "failed"
+    order = gateway.run(keeper.store.find_order(steer_id, "local"))
+    assert order is not None
+    assert (order.state, order.applied_by) == ("applied", successor.id)
+    assert not keeper.on_record
+
+
+def test_a_turn_that_may_not_go_on_after_a_restart_ends_for_who_comes_back(tmp_path: Path) -> None:
+    with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, Socket(server.url) as socket:
+        socket.create("a story", model="local-model")
+        response_id, _ = words(socket, 5)
+        server.process.send_signal(signal.SIGKILL)
+    renamed = {"model": "another-model"}
+    with Serve(tmp_path, STORY, engine=renamed, tables=HERE) as server, server.http() as http:
+        with Socket(server.url) as socket:
+            resume(socket, response_id)
+            failed = socket.until_end()[-1]
+        assert failed["response"]["error"]["code"] == "model_not_found"
+        found = http.get(f"/v1/responses/{response_id}").json()
+        assert (found["status"], found["error"]["code"]) == ("failed", "model_not_found")
+
+
+def test_what_follows_a_steered_turn_is_found_though_only_the_store_knows_that_one(
+    gateway: RunningGateway,
+) -> None:
+    gateway.engine.play(
+        [Reply(when="y", then=(Say("b "), Stall(1), Say("c"))), Reply(then=(Say("a "), Stall(60)))]
+    )
+    with Socket(gateway.url) as old, Socket(gateway.url) as new:
+        response_id, _ = begin(old)
+        old.send(type="response.steer", previous_response_id=response_id, input="y")
+        old.until("response.incomplete")
+        old.until("response.created")
+        gateway.run(gateway.gateway.archive.events.delete(response_id, "local"))
+        resume(new, response_id)
+        assert said(new.until_ends(2)[-1]["response"]) == "b c"

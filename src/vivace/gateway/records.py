@@ -62,6 +62,8 @@ class LogRecord:
         record = cls(created, held)
         record.entries = entries
         record.final, record.over, record.last_said = final, True, _ALL
+        details = final.incomplete_details
+        record.steered = details is not None and details.reason == "steered"
         return record
 
     # -- its turn ---------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from vivace.gateway.kept import Keeper
 from vivace.gateway.ports import RunDirectory, Told
 from vivace.protocol.codec import decode_create, error_frame
 from vivace.protocol.codec import encode as encode_wire
-from vivace.protocol.events import Response
+from vivace.protocol.events import Response, ResponseEvent
 from vivace.protocol.items import Item
 from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
 from vivace.store.base import Fenced, Kept, TurnEnd, TurnRecord
@@ -210,9 +210,26 @@ class Recovery:
             raise LogError("The turn before it is not kept any more.")
         return link
 
-    async def give_up(self, adopted: Adopted) -> None:
+    async def give_up(self, adopted: Adopted, how: Failed | None = None) -> None:
         """It cannot be run again."""
-        await self._end(adopted, Failed(now(), "server_restarted", _UNABLE))
+        await self._end(adopted, how or Failed(now(), "server_restarted", _UNABLE))
+
+    async def refused(self, ticket: Ticket, how: Failed) -> list[ResponseEvent]:
+        """A turn that the one before it put on record: that has its steers, so they are not handed
+        back, and it fails as it begins. Returns its events; none of a turn that is not on record.
+        """
+        if ticket.id not in self._keeper.on_record:
+            return []
+        self._keeper.on_record.discard(ticket.id)
+        ticket.carried = []
+        model = ticket.request.body.model or ""
+        turn = Turn(open_response(ticket.request, ticket.id, model, how.at), ticket.lane)
+        events = turn.apply(how)
+        try:
+            await self._keeper.store.end(_end_of(turn, epoch=1))
+        except StoreError as error:  # it fails when this server is started again
+            log.warning("an end is not on record turn=%s: %s", ticket.id, error)
+        return events
 
     async def watch(self) -> None:
         """End those whose clients do not come back."""
@@ -238,16 +255,19 @@ class Recovery:
         turn, record = adopted.turn(), adopted.record
         if how is not None:
             turn.apply(how)
-        end = TurnEnd(
-            id=record.id,
-            epoch=record.epoch,
-            op=str(uuid.uuid4()),
-            status=turn.status,
-            response=encode_wire(turn.response),
-            cuts=turn.cuts,
-        )
-        await self._keeper.store.end(end)
+        await self._keeper.store.end(_end_of(turn, record.epoch))
         self._keeper.forget(record.id)
+
+
+def _end_of(turn: Turn, epoch: int) -> TurnEnd:
+    return TurnEnd(
+        id=turn.id,
+        epoch=epoch,
+        op=str(uuid.uuid4()),
+        status=turn.status,
+        response=encode_wire(turn.response),
+        cuts=turn.cuts,
+    )
 
 
 def _read(record: TurnRecord, left: Kept | None) -> Adopted:

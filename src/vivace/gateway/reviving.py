@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Protocol
 
+from vivace.conversation.log import Failed
+from vivace.conversation.replay import replay
 from vivace.conversation.session import Ticket
 from vivace.errors import LogError, RequestError
+from vivace.gateway.ids import now
 from vivace.gateway.meter import Outlet
-from vivace.gateway.ports import RunDirectory
+from vivace.gateway.ports import Record, RunDirectory
 from vivace.gateway.recovery import Adopted, Recovery
 from vivace.protocol.events import Event
 
@@ -47,6 +51,21 @@ class Reviving:
             if await self._runs.find(response_id, owner) is not None:
                 return
             await asyncio.sleep(_LOOK)
+
+    async def refused(
+        self, ticket: Ticket, going_on: tuple[Adopted, Record] | None, error: RequestError
+    ) -> Sequence[Event]:
+        """Of what is on record already and yet may not run, the record gets an end; returns what
+        its client must hear. Nothing, if it is not on record."""
+        how = Failed(now(), error.code or "server_error", error.message)
+        if going_on is None:
+            return await self._recovery.refused(ticket, how)
+        adopted, record = going_on
+        await self._recovery.give_up(adopted, how)
+        record.enter(how)
+        record.said(replay(adopted.created, [*adopted.entries, how])[-1].sequence_number)
+        await record.end(steered=False)
+        return ()
 
     async def _revive(self, adopted: Adopted) -> None:
         record = adopted.record

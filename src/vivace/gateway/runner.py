@@ -375,7 +375,9 @@ class Connection:
                 await work
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
             self._early.pop(ticket.id, None)
-            await self.act(self._session.refuse(ticket, self._refusal(ticket, error)))
+            refusal, adopted = self._refusal(ticket, error), self._adopted.pop(ticket.id, None)
+            unheard = await self._runner.reviving.refused(ticket, adopted, refusal)
+            await self.act([*map(Say, unheard), *self._session.refuse(ticket, refusal)])
 
     def _refusal(self, ticket: Ticket, error: Exception) -> RequestError:
         if isinstance(error, RequestError):
