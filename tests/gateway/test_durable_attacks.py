@@ -17,6 +17,7 @@ from tests.support.server import RunningGateway
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Reply, Say, Stall
+from vivace.errors import StoreError
 
 
 class Gate:
@@ -130,3 +131,23 @@ def test_what_follows_a_steered_turn_is_found_though_only_the_store_knows_that_o
         gateway.run(gateway.gateway.archive.events.delete(response_id, "local"))
         resume(new, response_id)
         assert said(new.until_ends(2)[-1]["response"]) == "b c"
+
+
+def test_a_steer_that_the_store_did_not_take_does_not_cost_its_turn_the_end_on_record(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_given: Any) -> Any:
+        raise StoreError("The disk is full.")
+
+    store = gateway.gateway.keeper.store
+    monkeypatch.setattr(store, "order", full)
+    gateway.engine.play([Reply(when="y", then=(Say("b"),)), Reply(then=(Say("a "), Stall(60)))])
+    with Socket(gateway.url) as socket:
+        response_id, _ = begin(socket)
+        socket.send(type="response.steer", previous_response_id=response_id, input="y")
+        after = socket.until_ends(2)[-1]["response"]
+        assert said(after) == "b"
+    for each in (response_id, after["id"]):
+        record = gateway.run(store.find(each, "local"))
+        assert record is not None
+        assert record.status in ("incomplete", "completed")

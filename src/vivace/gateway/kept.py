@@ -132,6 +132,8 @@ class KeptTurn:
         self._writes: set[asyncio.Task[None]] = set()
         self._accepting: asyncio.Task[None] | None = None
         self._awaited = False
+        self._ordered: set[str] = set()
+        """Its steers that are on record."""
         self.lost = False
         """It is not on record, and goes on all the same."""
 
@@ -201,7 +203,9 @@ class KeptTurn:
         try:
             if not self.lost:
                 outcome = await self._keeper.store.order(order)
-                if not isinstance(outcome, Ordered):
+                if isinstance(outcome, Ordered):
+                    self._ordered.add(given.id)
+                else:
                     log.warning("a steer came too late turn=%s", self._new.id)
         except StoreError as error:
             log.warning("a steer is not on record turn=%s", self._new.id, exc_info=error)
@@ -221,6 +225,9 @@ class KeptTurn:
         await self.written()
         if self.lost:
             raise StoreError("The turn could not be put on record when it began.")
+        if follows is not None:  # which brings the words of the others all the same
+            applied = tuple(each for each in follows.applied if each in self._ordered)
+            follows = msgspec.structs.replace(follows, applied=applied)
         end = TurnEnd(
             id=turn.id,
             epoch=self._epoch,
