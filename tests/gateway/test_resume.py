@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -14,10 +13,7 @@ from tests.support.http import RESPONSES, bearer, keys, said, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
-from vivace.conversation.turn import Turn
 from vivace.engines.scripted import Act, Call, Reply, Say, Stall, Think
-from vivace.protocol.codec import encode
-from vivace.store.base import NewTurn, TurnEnd
 
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 ANSWERS: dict[str, tuple[Act, ...]] = {
@@ -118,9 +114,12 @@ def test_it_is_so_too_when_somebody_ended_it(
         first = b"".join(each for each in split(first) if b'"response.steer.' not in each)
     first = first.removesuffix(b"data: [DONE]\n\n")
     events = split(first)
-    for number in range(len(events)):
-        told = raw(http, response_id, number).removesuffix(b"data: [DONE]\n\n")
-        assert b"".join(events[: number + 1]) + told == first
+    for where in ("memory", "store"):
+        for number in range(len(events)):
+            told = raw(http, response_id, number).removesuffix(b"data: [DONE]\n\n")
+            assert b"".join(events[: number + 1]) + told == first, where
+        if where == "memory":
+            forget(gateway, response_id)
 
 
 def test_it_can_be_read_while_another_is_told_it(
@@ -135,42 +134,13 @@ def test_it_can_be_read_while_another_is_told_it(
     assert text_in(events) == "early late"
 
 
-def keep_with_cuts(gateway: RunningGateway, response_id: str) -> None:
-    """Put it on record as one is that was accepted and ended, and forget what memory has of it."""
+def forget(gateway: RunningGateway, response_id: str) -> None:
+    """As after a restart: only the store has it."""
 
-    async def keep() -> None:
-        archive = gateway.gateway.archive
-        record = await archive.events.find(response_id, "local")
-        stored = await archive._store.load(response_id, "local")
-        assert record is not None
-        assert stored is not None
-        turn = Turn(record.created)  # type: ignore[attr-defined]
-        for entry in record.entries:  # type: ignore[attr-defined]
-            turn.apply(entry)
-        await archive._store.delete(response_id, "local")
-        await archive._store.beat("g", "1")
-        await archive._store.accept(
-            NewTurn(
-                id=response_id,
-                owner="local",
-                holder="g",
-                request=b"{}",
-                input=stored.input,
-                created_at=stored.created_at,
-            )
-        )
-        end = TurnEnd(
-            id=response_id,
-            epoch=1,
-            op=str(uuid4()),
-            status=turn.status,
-            response=encode(turn.response),
-            cuts=turn.cuts,
-        )
-        await archive._store.end(end)
-        await archive.events.delete(response_id, "local")
+    async def gone() -> None:
+        assert await gateway.gateway.archive.events.delete(response_id, "local")
 
-    gateway.run(keep())
+    gateway.run(gone())
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
@@ -180,7 +150,7 @@ def test_one_that_is_in_no_memory_any_more_is_told_from_the_store(
     gateway.engine.play([Reply(then=ANSWERS[kind])])
     whole = ask(http, kind)
     response_id, events = id_in(whole), split(whole)
-    keep_with_cuts(gateway, response_id)
+    forget(gateway, response_id)
     for number in range(-1, len(events) - 1):
         assert b"".join(events[: number + 1]) + raw(http, response_id, number) == whole
     with Socket(gateway.url) as socket:
@@ -282,6 +252,7 @@ def test_who_has_resumed_it_steers_and_interrupts_it(gateway: RunningGateway, wo
     eventually(lambda: gateway.engine.running() == 0)
 
 
+@pytest.mark.alone
 def test_a_client_that_takes_nothing_does_not_hold_up_who_resumes() -> None:
     lump = " " * 200_000
     config = configuration(engine={"rate": 20_000})
@@ -290,7 +261,7 @@ def test_a_client_that_takes_nothing_does_not_hold_up_who_resumes() -> None:
         with Socket(gateway.url, receive_buffer=4096) as stuck, Socket(gateway.url) as new:
             stuck.create("x")
             response_id = stuck.read()["response"]["id"]
-            eventually(lambda: bool(gateway.gateway.connections._unread))
+            eventually(lambda: bool(gateway.gateway.connections._unread), 30)
             resume(new, response_id)
             events = new.until_end(20)
             stuck.vanish()
