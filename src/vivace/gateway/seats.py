@@ -30,21 +30,17 @@ class Seat:
         for event in events:
             if isinstance(event, ResponseEvent):
                 self._record.said(event.sequence_number)
-        while not await self._sent(self._outlet, events):
-            pass
-
-    async def _sent(self, outlet: Outlet, events: list[Event]) -> bool:
-        """False if another took the seat meanwhile, who is to get the rest."""
-        self._sending = task = asyncio.current_task()
-        try:
-            await outlet.send(events)
-        except asyncio.CancelledError:
-            if outlet is self._outlet or task is None or task.uncancel():
-                raise
-            return False
-        finally:
-            self._sending = None
-        return True
+        task = asyncio.current_task()
+        while True:
+            outlet, self._sending = self._outlet, task
+            try:
+                await outlet.send(events)
+                return
+            except asyncio.CancelledError:
+                if outlet is self._outlet or task is None or task.uncancel():
+                    raise  # else another took the seat meanwhile, who gets the rest
+            finally:
+                self._sending = None
 
 
 class Resumed:
