@@ -13,7 +13,6 @@ import contextlib
 import importlib.util
 import os
 import random
-import signal
 import statistics
 import sys
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import uvicorn
 from msgspec.structs import replace
 
@@ -108,7 +108,8 @@ class Watched:
         core.generate = noted
 
     def kill(self) -> float:
-        """It is not started again meanwhile: on one machine that would take the other's time."""
+        """With all that runs under it. It is not started again meanwhile: on one machine that would
+        take the other's time."""
         self.engine._watching.cancel()  # type: ignore[attr-defined] # noqa: SLF001
         if isinstance(self.engine, LlamaCppEngine):
             pid = self.engine.pid
@@ -116,9 +117,10 @@ class Watched:
             core = self.engine._engine  # type: ignore[attr-defined] # noqa: SLF001
             [process] = core.engine_core.resources.engine_manager.processes
             pid = process.pid
-        assert pid is not None
+        one = psutil.Process(pid)
         self.killed = True
-        os.kill(pid, signal.SIGKILL)
+        for each in (one, *one.children(recursive=True)):
+            each.kill()
         return time.perf_counter()
 
     async def back(self) -> None:
