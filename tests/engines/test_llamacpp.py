@@ -43,7 +43,7 @@ from tests.support.files import model_file
 from vivace.conversation.deltas import CallOpened, CallText, Delta, Finished, Tokens
 from vivace.engines.base import Card, Chat, Sampling, Work
 from vivace.engines.llamacpp import LlamaCppEngine
-from vivace.errors import EngineDied, EngineError
+from vivace.errors import EngineAbsent, EngineDied, EngineError
 from vivace.models import MODELS
 from vivace.protocol.items import (
     CustomTool,
@@ -524,7 +524,7 @@ def test_all_that_is_asked_while_it_comes_back_ends_with_a_death(
                 await asyncio.sleep(0.02)
         return kinds
 
-    assert shared.run(check) == {EngineDied}
+    assert shared.run(check) == {EngineAbsent}
 
 
 def test_stopping_leaves_no_process(shared: Shared) -> None:
