@@ -57,7 +57,8 @@ class Reviving:
     ) -> Sequence[Event]:
         """Of what is on record already and yet may not run, the record gets an end; returns what
         its client must hear. Nothing, if it is not on record."""
-        how = Failed(now(), error.code or "server_error", error.message)
+        code = error.code or "server_error"
+        how = Failed(now(), code, error.message)
         if going_on is None:
             return await self._recovery.refused(ticket, how)
         adopted, record = going_on
