@@ -14,6 +14,8 @@ from tests.support.server import RunningGateway, configuration
 from vivace.client.connection import ClientError, Connection, open_connection
 from vivace.engines.scripted import Reply, Say, Stall
 
+pytestmark = pytest.mark.alone
+
 WORDS = " ".join(map(str, range(60)))
 
 
@@ -89,7 +91,7 @@ def test_whoever_is_cut_off_gets_the_whole_text_once(store: bool, cuts: tuple[in
             return texts, proxy.connections
 
     with slow(Reply(then=(Say(WORDS), Stall(1), Say(".")))) as gateway:
-        texts, connections = asyncio.run(asyncio.wait_for(asked(gateway), 30))
+        texts, connections = asyncio.run(asyncio.wait_for(asked(gateway), 60))
     assert "".join(texts) == f"{WORDS}."
     assert connections - 1 == len(back) > 0
 
@@ -103,7 +105,7 @@ def test_the_conversation_goes_on_where_it_came_back() -> None:
             return ["".join(first), *await read(connection, {}, previous_response_id=before)]
 
     with slow(Reply(then=(Say(WORDS),))) as gateway:
-        first, *second = asyncio.run(asyncio.wait_for(asked(gateway), 30))
+        first, *second = asyncio.run(asyncio.wait_for(asked(gateway), 60))
     assert first == "".join(second) == WORDS
 
 
@@ -120,7 +122,7 @@ def test_a_server_that_is_away_for_a_while_is_waited_for() -> None:
             return "".join(await read(connection, {3: away}))
 
     with slow(Reply(then=(Say(WORDS),))) as gateway:
-        assert asyncio.run(asyncio.wait_for(asked(gateway), 30)) == WORDS
+        assert asyncio.run(asyncio.wait_for(asked(gateway), 60)) == WORDS
 
 
 def test_without_waiting_it_is_an_error_and_no_half_answer() -> None:
@@ -129,7 +131,7 @@ def test_without_waiting_it_is_an_error_and_no_half_answer() -> None:
             await read(connection, {3: proxy.cut})
 
     with slow(Reply(then=(Say(WORDS),))) as gateway, pytest.raises(ClientError, match="lost"):
-        asyncio.run(asyncio.wait_for(asked(gateway), 30))
+        asyncio.run(asyncio.wait_for(asked(gateway), 60))
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -152,7 +154,7 @@ def test_words_said_as_it_breaks_are_said_once(arrives: bool) -> None:
 
     told = Reply(when="y", then=(Say("Other."),))
     with slow(told, Reply(then=(Say(WORDS), Stall(0.2)))) as gateway:
-        text = asyncio.run(asyncio.wait_for(asked(gateway), 30))
+        text = asyncio.run(asyncio.wait_for(asked(gateway), 60))
     assert text.endswith("Other.")
     assert text.count("Other.") == 1
     if not arrives:
@@ -171,7 +173,7 @@ def test_an_interrupt_as_it_breaks_stops_it() -> None:
             return "".join(await read(connection, {3: interrupt}))
 
     with slow(Reply(then=(Say(WORDS), Stall(60)))) as gateway:
-        assert WORDS.startswith(asyncio.run(asyncio.wait_for(asked(gateway), 30)))
+        assert WORDS.startswith(asyncio.run(asyncio.wait_for(asked(gateway), 60)))
 
 
 def test_a_server_that_knows_nothing_of_it_fails_as_ever() -> None:

@@ -29,7 +29,7 @@ from vivace.scheduling.memory import Memory
 
 __all__ = ["Ground", "Moves"]
 
-_HEIR_SECONDS = 2.0
+_HEIR_SECONDS = 10.0
 """How long it takes at most until what follows a steered turn has begun."""
 
 
