@@ -33,7 +33,7 @@ _BY_STATE = {
     "days apart. Set them right",
 }
 
-_AWAY = "does not answer. Look at PostgreSQL and at the way there"
+_AWAY = "does not answer. Look at PostgreSQL, at host and port in [store] url, and at the way there"
 
 # The connection is gone or goes; the server stops, starts or was told to end this session.
 _LOST_STATES = ("08", "57P")
