@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -23,6 +24,9 @@ from vivace.store.base import Store, StoredTurn, TurnRecord
 __all__ = ["Archive", "is_whole", "no_parent"]
 
 T = TypeVar("T")
+
+_UNPACKED = 2
+"""Turns on their way from the store whose size is not known before they are here."""
 
 
 class _Ended(Struct):
@@ -82,6 +86,8 @@ class Archive:
         self._links: Recent[Link] = Recent(memory, "links")
         self._unstored: Recent[Link] = Recent(memory, "links")
         """By their marks: turns that only a client can continue that says everything again."""
+        self.unpacking = asyncio.Semaphore(_UNPACKED)
+        """For those who read what nobody has counted yet."""
 
     async def open(self) -> None:
         await self._store.open()

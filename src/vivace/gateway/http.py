@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -86,6 +86,18 @@ class _Answer(HttpResponse):
         await send(start)
         await _send_pieces(bytes(self.body), send)
         await send({"type": "http.response.body", "body": b""})
+
+
+def _in_pieces(events: Sequence[ResponseEvent]) -> Iterator[bytes]:
+    """Small ones together, and of large ones never more than one."""
+    piece = b""
+    for event in events:
+        said = framed(event)
+        if piece and len(piece) + len(said) > _PIECE:
+            yield piece
+            piece = b""
+        piece += said
+    yield piece
 
 
 async def _send_pieces(data: bytes, send: Send) -> None:
@@ -329,12 +341,16 @@ class EventStream(HttpResponse):
 
 
 class Replay(HttpResponse):
-    """Events of a recorded response, from a given one on, until it ends or nobody reads them."""
+    """Events of a recorded response, from a given one on, until it ends or nobody reads them.
 
-    def __init__(self, record: Record, after: int) -> None:
+    Each reader has bytes of its own: ``held`` counts those that its client does not take.
+    """
+
+    def __init__(self, record: Record, after: int, held: Held) -> None:
         super().__init__(media_type="text/event-stream")
         self._record = record
         self._after = after
+        self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         telling = asyncio.create_task(self._tell(send))
@@ -349,7 +365,9 @@ class Replay(HttpResponse):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async with aclosing(self._record.after(self._after)) as told:
             async for events in told:
-                await _send_pieces(b"".join(map(framed, events)), send)
+                for said in _in_pieces(events):
+                    self._held.resize(max(self._held.size, len(said)))
+                    await _send_pieces(said, send)
         await send({"type": "http.response.body", "body": SSE_DONE})
 
 

@@ -120,10 +120,12 @@ class Moves:
         record = await record_of(
             self._ground.archive, self._ground.memory, event.response_id, self._owner
         )
+        held = self._ground.memory.take(self._owner, "answers", record.weight)
         # Inline: nothing else begins on this lane before all of it is told.
         async with aclosing(record.after(after, event.stream_id)) as told:
             async for events in told:
                 await self._outlet.send([*events])
+        del held
         if record.steered:
             await self._take_heir(event)
 

@@ -89,6 +89,10 @@ class Record(Protocol):
         """The same without waiting."""
 
     @property
+    def weight(self) -> int:
+        """Bytes of its longest event, about: who reads it has one at a time."""
+
+    @property
     def unread_since(self) -> float | None:
         """When the last who waited for its events has left, by the monotonic clock; None while
         somebody does."""

@@ -51,8 +51,8 @@ class LogRecord:
         self._readers = 0
         self._unread_since = time.monotonic()
         self._changed = asyncio.Event()
-        words = len(created.instructions or "") + len(bytes(created.tools))
-        held.resize(held.size + _EMPTY + words)
+        self._echo = len(created.instructions or "") + len(bytes(created.tools))
+        held.resize(held.size + _EMPTY + self._echo)
 
     @classmethod
     def whole(
@@ -91,16 +91,17 @@ class LogRecord:
         self._when_ended(self)
 
     def _count(self, start: int) -> None:
-        size = 0
-        for entry in self.entries[start:]:
-            text = getattr(entry.delta, "text", "") if isinstance(entry, Said) else ""
-            size += _ENTRY + len(text)
+        size = sum(_ENTRY + _length(entry) for entry in self.entries[start:])
         self._held.resize(self._held.size + size)
 
     # -- its readers ------------------------------------------------------------------------------
 
     async def unstored(self) -> Response | None:
         return self.final
+
+    @property
+    def weight(self) -> int:
+        return self._echo + sum(map(_length, self.entries))
 
     @property
     def unread_since(self) -> float | None:
@@ -127,6 +128,10 @@ class LogRecord:
         finally:
             self._readers -= 1
             self._unread_since = time.monotonic()
+
+
+def _length(entry: Entry) -> int:
+    return len(getattr(entry.delta, "text", "")) if isinstance(entry, Said) else 0
 
 
 class LogReader:

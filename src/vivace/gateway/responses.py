@@ -85,11 +85,13 @@ class ResponsesApi:
         await begun.known.wait()
         state.headers = connection.headers
         response = begun.result()
-        return (
-            await self._replay(response.id, state.owner)
-            if create.body.stream
-            else json_response(response)
+        if not create.body.stream:
+            return json_response(response)
+        record = await record_of(
+            self._runner.archive, self._runner.memory, response.id, state.owner
         )
+        # It runs already, so its reader is not refused.
+        return Replay(record, -1, self._runner.memory.note(state.owner, "answers", record.weight))
 
     async def compact(self, request: Request) -> HttpResponse:
         asked = decode_compact(*await self._read(request))
@@ -146,13 +148,14 @@ class ResponsesApi:
         body = value if isinstance(value, bytes) else encode(value)
         return json_response(body, self._runner.memory.take(owner, "answers", len(body)))
 
-    async def _replay(self, response_id: str, owner: str, after: str | None = None) -> HttpResponse:
+    async def _replay(self, response_id: str, owner: str, after: str | None) -> HttpResponse:
         await self._runner.reviving.wake(response_id, owner)
         start = -1 if after is None else whole_number(after, 0, 10**9)
         if start is None:
             raise InvalidRequest("starting_after is a sequence number.", param="starting_after")
-        runner = self._runner
-        return Replay(await record_of(runner.archive, runner.memory, response_id, owner), start)
+        memory = self._runner.memory
+        record = await record_of(self._runner.archive, memory, response_id, owner)
+        return Replay(record, start, memory.take(owner, "answers", record.weight))
 
     async def cancel(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner

@@ -22,7 +22,18 @@ async def record_of(archive: Archive, memory: Memory, response_id: str, owner: s
     record = await archive.events.find(response_id, owner)
     if record is not None:
         return record
-    kept = await archive.find(response_id, owner)
+    async with archive.unpacking:
+        response, cuts = _ended(response_id, await archive.find(response_id, owner))
+        # A log is some 160 bytes an entry, of which the cuts have a byte or two.
+        held = memory.take(owner, "answers", len(response) + 160 * len(cuts))
+    try:
+        return await asyncio.to_thread(_read, response, cuts, held)
+    except LogError as error:
+        raise NotFound(str(error), code="response_not_found") from error
+
+
+def _ended(response_id: str, kept: TurnRecord | None) -> tuple[bytes, bytes]:
+    """The response, and where its text was cut."""
     if kept is None:
         raise not_kept(response_id)
     if kept.status is None or kept.cuts is None:
@@ -31,16 +42,11 @@ async def record_of(archive: Archive, memory: Memory, response_id: str, owner: s
             "server stored it, or it was stored without them. Retrieve it without stream.",
             code="response_not_found",
         )
-    # A log is some 160 bytes an entry, of which the cuts have a byte or two.
-    held = memory.take(owner, "answers", len(kept.response) + 160 * len(kept.cuts))
-    try:
-        return await asyncio.to_thread(_read, kept, kept.cuts, held)
-    except LogError as error:
-        raise NotFound(str(error), code="response_not_found") from error
+    return kept.response, kept.cuts
 
 
-def _read(kept: TurnRecord, cuts: bytes, held: Held) -> LogRecord:
-    final = read_response(kept.response)
+def _read(response: bytes, cuts: bytes, held: Held) -> LogRecord:
+    final = read_response(response)
     created = as_created(final)
     return LogRecord.whole(created, log_of(created, final, cuts), final, held)
 
