@@ -178,6 +178,7 @@ class Runner:
             if run.record is not None:
                 await run.record.end(steered=run.steered)
         finally:
+            run.settle()
             run.over.set()
             self.metrics.running.labels(run.model).dec()
 
@@ -498,6 +499,7 @@ class Connection:
             last, link = await self._end_on_record(run.kept, run, link, last)
         elif run.turn.status != "failed" and ticket.request.fill is None:
             self._runner.archive.remember(link, self.owner)
+        run.settle()
         home = run.home
         decisions = home.settle(ticket, None if run.turn.status == "failed" else link)
         try:
@@ -562,8 +564,7 @@ class Connection:
             log.exception("not stored request_id=%s turn=%s", self._named(run), turn.id)
             unstored = replace(turn.response, store=False)
             last[-1] = replace(last[-1], response=unstored)
-            if run.record is not None:
-                await run.record.keep(unstored)
+            await run.keep(unstored)
             await kept.let_go()
         return last, link
 

@@ -94,6 +94,8 @@ class Run:
         self.unsent: list[Event] = []
         """What is being sent, as far as it was not."""
         self.over = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._unstored: Response | None = None
         self.stopping: StopHow | None = None
         self.answers_now = False
         """Whether its thinking is to end at the next token."""
@@ -122,7 +124,19 @@ class Run:
         return details is not None and details.reason == "steered"
 
     async def response(self) -> Response:
-        return self.turn.response
+        if self.turn.ended:
+            await self._settled.wait()
+        return self._unstored or self.turn.response
+
+    def settle(self) -> None:
+        """Its end is on record, or cannot be: it may be told."""
+        self._settled.set()
+
+    async def keep(self, unstored: Response) -> None:
+        """So it ended, and only memory has it."""
+        self._unstored = unstored
+        if self.record is not None:
+            await self.record.keep(unstored)
 
     async def cancel(self) -> None:
         self.stop_for_good()
