@@ -21,7 +21,7 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.http import bearer, keys
-from tests.support.socket import Socket
+from tests.support.socket import Socket, narrow
 
 _SCRIPTED = {
     "name": "scripted",
@@ -128,7 +128,7 @@ class Serve:
         plug = tcp.socket()
         plug.settimeout(timeout)
         if receive_buffer is not None:
-            plug.setsockopt(tcp.SOL_SOCKET, tcp.SO_RCVBUF, receive_buffer)
+            narrow(plug, receive_buffer)
         plug.connect(("127.0.0.1", self.port))
         plug.sendall(data)
         return plug
