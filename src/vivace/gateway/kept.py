@@ -53,6 +53,8 @@ class Request(Struct, frozen=True):
     """The body of its create request, but for the input."""
     response: Response
     """As it was created."""
+    line: tuple[str, ...] = ()
+    """The steered turns that it follows."""
 
 
 class Keeper:
@@ -109,7 +111,7 @@ class Keeper:
             owner=owner,
             previous_id=parent.id if parent is not None and parent.kept else None,
             holder=self.holder,
-            request=encode(Request(Raw(encode(body)), response)),
+            request=encode(Request(Raw(encode(body)), response, tuple(sorted(ticket.line)))),
             input=encode(said),
             created_at=response.created_at,
             background=ticket.background,

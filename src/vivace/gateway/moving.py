@@ -152,8 +152,8 @@ class Moves:
         until = time.monotonic() + _HEIR_SECONDS
         while time.monotonic() < until:
             heir = await self._ground.runs.find_heir(event.response_id, self._owner)
-            if isinstance(heir, Run) and heir.id != event.response_id:
-                if not self._take(heir, -1, event.stream_id):
+            if heir is not None and heir.id != event.response_id:
+                if not (isinstance(heir, Run) and self._take(heir, -1, event.stream_id)):
                     await self.resume(Resume(response_id=heir.id, stream_id=event.stream_id))
                 return
             await asyncio.sleep(0.02)

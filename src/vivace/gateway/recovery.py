@@ -49,7 +49,12 @@ _UNABLE = "This server stopped while it was in progress, and cannot go on with i
 class _Request(Struct):
     body: msgspec.Raw
     response: msgspec.Raw
+    line: frozenset[str] = frozenset()
 
+
+_JSON = b"{"
+"""Begins a response as created, and no entry of a log. What follows a steered turn is written down
+before its engine is known, and once more with that: the later one was told."""
 
 _request: msgspec.json.Decoder[_Request] = msgspec.json.Decoder(_Request)
 _items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
@@ -90,7 +95,7 @@ class Adopted(Struct):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LogError("The record of how the turn began cannot be read.") from error
         create = msgspec.structs.replace(decode_create(bytes(request.body)), items=said)
-        ticket = Ticket(self.record.id, None, create)
+        ticket = Ticket(self.record.id, None, create, request.line)
         ticket.parent, ticket.past, ticket.input = parent, past_items(parent), said
         return ticket
 
@@ -103,6 +108,7 @@ class ParkedTurn:
         self.until = time.monotonic() + seconds
         self._recovery = recovery
         self._turn = adopted.turn()
+        self._line = _line(adopted.record)
 
     @property
     def id(self) -> str:
@@ -113,7 +119,7 @@ class ParkedTurn:
         return self.adopted.record.owner
 
     def answers_to(self, response_id: str) -> bool:
-        return response_id == self.id
+        return response_id == self.id or response_id in self._line
 
     async def response(self) -> Response:
         return self._turn.response
@@ -218,6 +224,7 @@ class Recovery:
         """A turn that the one before it put on record: that has its steers, so they are not handed
         back, and it fails as it begins. Returns its events; none of a turn that is not on record.
         """
+        self._keeper.forget(ticket.id)
         if ticket.id not in self._keeper.on_record:
             return []
         self._keeper.on_record.discard(ticket.id)
@@ -259,6 +266,13 @@ class Recovery:
         self._keeper.forget(record.id)
 
 
+def _line(record: TurnRecord) -> frozenset[str]:
+    try:
+        return _request.decode(record.request or b"").line
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return frozenset()
+
+
 def _end_of(turn: Turn, epoch: int) -> TurnEnd:
     return TurnEnd(
         id=turn.id,
@@ -274,8 +288,10 @@ def _read(record: TurnRecord, left: Kept | None) -> Adopted:
     """What cannot be read is as good as lost."""
     try:
         if left is not None and left.entries:
-            entries = [decode(data) for data in left.entries[1:]]
-            return Adopted(record, read_response(left.entries[0]), entries, left.whole)
+            made, *rest = left.entries
+            while rest and rest[0].startswith(_JSON):
+                made, *rest = rest
+            return Adopted(record, read_response(made), [*map(decode, rest)], left.whole)
         created = read_response(bytes(_request.decode(record.request or b"").response))
     except (LogError, msgspec.DecodeError, UnicodeDecodeError):
         nothing = CreateResponse(CreateBody())

@@ -574,6 +574,7 @@ class Connection:
             return None
         follower.parent = replace(link, kept=True)
         response = open_response(follower.request, follower.id, turn.response.model, now())
+        self._runner.keeper.remember(follower.id, response, ())
         return self._runner.keeper.new_turn(follower, response, self.owner)
 
     def remember(self, lane: str | None) -> None:
