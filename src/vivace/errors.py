@@ -15,6 +15,7 @@
     │   ├── TooManyRequests      429  over a limit; try again later
     │   ├── ServerFault          500  a fault of ours, or a stored turn that cannot be read
     │   └── Unavailable          503  draining, or no engine can take it
+    │       └── StoreAway        503  what it needs of the store is not to be had now
     ├── EngineError              an engine failed while a turn was running
     │   ├── EngineRefused        it will not do what was asked, and no other would
     │   │   └── EngineOverflow   it found the conversation longer than it takes
@@ -58,6 +59,7 @@ __all__ = [
     "RequestError",
     "RuleError",
     "ServerFault",
+    "StoreAway",
     "StoreError",
     "TooLarge",
     "TooManyRequests",
@@ -251,3 +253,12 @@ class StoreError(VivaceError):
         """``uncertain``: what was to be written may be on record all the same."""
         super().__init__(message)
         self.uncertain = uncertain
+
+
+class StoreAway(Unavailable):
+    """The same for a client, which may try again."""
+
+    default_code = "store_unavailable"
+
+    def __init__(self, error: StoreError) -> None:
+        super().__init__(str(error), retry_after=1)

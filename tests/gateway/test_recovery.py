@@ -3,17 +3,24 @@ the worst moment."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.http import RESPONSES
+from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Event, Socket
+from tests.support.waiting import eventually
 from vivace.engines.scripted import Reply, Say, Stall
+from vivace.errors import StoreError
+from vivace.gateway import moving
+from vivace.gateway.app import Gateway
 
 HERE = configuration(store={"path": "turns.db"})
 STORY = Reply(when="story", then=(Say("word ", times=5), Stall(60)))
@@ -81,3 +88,157 @@ def test_what_follows_a_steered_turn_goes_on_though_it_had_not_begun(
         assert {event["response"]["id"] for event in (events[0], events[-1])} == {successor}
         assert kinds(events)[-1] == "completed"
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
+
+
+@pytest.fixture
+def parked(before: Path, crash: Callable[[], Path]) -> tuple[str, Path]:
+    """A turn of which a client has seen words, and where it was left."""
+    with (
+        RunningGateway([STORY], config=HERE, base=before) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        return begun(socket), crash()
+
+
+@pytest.fixture
+def in_background(before: Path, crash: Callable[[], Path]) -> tuple[str, Path]:
+    with RunningGateway([STORY], config=HERE, base=before) as gateway:
+        made = gateway.http.post(RESPONSES, json={"input": "a story", "background": True}).json()
+        eventually(lambda: gateway.engine.running() == 1)
+        return made["id"], crash()
+
+
+def resume(socket: Socket, response_id: str, **more: Any) -> None:
+    socket.send(type="response.resume", response_id=response_id, **more)
+
+
+def test_a_store_that_is_away_when_a_client_comes_back_costs_neither_turn_nor_connection(
+    parked: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = parked
+    with RunningGateway([ANSWER], config=HERE, base=folder) as gateway:
+        store = gateway.gateway.keeper.store
+        park = store.park
+
+        async def away(*_: Any) -> Any:
+            raise StoreError("The store is away.")
+
+        monkeypatch.setattr(store, "park", away)
+        with Socket(gateway.url) as socket:
+            resume(socket, response_id)
+            error = socket.until("error")
+            assert error["status"] == 503
+            monkeypatch.setattr(store, "park", park)
+            assert gateway.http.get(f"{RESPONSES}/{response_id}").json()["status"] == "in_progress"
+            resume(socket, response_id)
+            assert kinds(socket.until_end())[-1] == "completed"
+
+
+def test_who_comes_back_twice_at_once_has_one_turn(
+    parked: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = parked
+    last = (Say("word ", times=9), Stall(1), Say("end"))
+    with RunningGateway([Reply(then=last)], config=HERE, base=folder) as gateway:
+        store = gateway.gateway.keeper.store
+        park = store.park
+
+        async def slowly(*given: Any) -> Any:
+            await asyncio.sleep(0.2)
+            return await park(*given)
+
+        monkeypatch.setattr(store, "park", slowly)
+        with Socket(gateway.url) as one, Socket(gateway.url) as other:
+            resume(one, response_id)
+            resume(other, response_id)
+            ends = [one.until_end()[-1], other.until_end()[-1]]
+        assert sorted(event["type"] for event in ends) == ["error", "response.completed"]
+        told = next(event for event in ends if event["type"] == "error")
+        assert told["error"]["code"] == "resumed_elsewhere"
+
+
+def test_a_turn_in_the_background_is_known_while_engines_are_loading(
+    in_background: tuple[str, Path],
+) -> None:
+    response_id, folder = in_background
+
+    async def main() -> None:
+        gateway = Gateway(HERE, folder)
+        async with gateway.opened():
+            turn = await gateway.runner.runs.find(response_id, "local")
+            assert turn is not None
+            assert (await turn.response()).status == "in_progress"
+
+    asyncio.run(main())
+
+
+def test_one_in_the_background_that_is_cancelled_before_it_goes_on_has_ended(
+    in_background: tuple[str, Path],
+) -> None:
+    response_id, folder = in_background
+
+    async def main() -> None:
+        gateway = Gateway(HERE, folder)
+        async with gateway.opened():
+            await gateway.runner.cancel(response_id, "local")
+            found = await gateway.archive.find(response_id, "local")
+            assert found is not None
+            assert found.status == "cancelled"
+            await gateway.start_engines()
+            assert await gateway.runner.runs.find(response_id, "local") is None
+
+    asyncio.run(main())
+
+
+def test_a_turn_in_the_background_waits_until_there_is_an_engine(
+    in_background: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = in_background
+    with no_engine(folder, monkeypatch) as gateway:
+        path = f"{RESPONSES}/{response_id}"
+        time.sleep(0.3)
+        assert gateway.http.get(path).json()["status"] == "in_progress"
+        monkeypatch.undo()
+        eventually(lambda: gateway.http.get(path).json()["status"] == "completed")
+
+
+@pytest.mark.parametrize("way", ["stream", "resume"])
+def test_who_comes_back_before_there_is_an_engine_waits_for_it(
+    parked: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    response_id, folder = parked
+    with no_engine(folder, monkeypatch) as gateway, ThreadPoolExecutor(1) as pool:
+        path = f"{RESPONSES}/{response_id}"
+        with Socket(gateway.url) as socket:
+            if way == "stream":
+                got = pool.submit(gateway.http.get, path, params={"stream": "true"})
+            else:
+                resume(socket, response_id)
+            time.sleep(0.5)
+            assert gateway.http.get(path).json()["status"] == "in_progress"
+            monkeypatch.undo()
+            if way == "resume":
+                assert kinds(socket.until_end())[-1] == "completed"
+            else:
+                last = list(sse(got.result(10).text.splitlines()))[-1]
+                assert last["type"] == "response.completed"
+
+
+def test_who_waits_for_an_engine_too_long_is_told_and_the_turn_stays(
+    parked: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = parked
+    monkeypatch.setattr(moving, "_PATIENCE", 0.1)
+    with no_engine(folder, monkeypatch) as gateway, Socket(gateway.url) as socket:
+        resume(socket, response_id)
+        assert socket.until("error")["error"]["code"] == "engine_unavailable"
+        monkeypatch.undo()
+        resume(socket, response_id)
+        assert kinds(socket.until_end())[-1] == "completed"
+
+
+def no_engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningGateway:
+    """A gateway whose engine does not answer, until the patch is undone."""
+    gateway = RunningGateway([ANSWER], config=HERE, base=folder)
+    monkeypatch.setattr(gateway.engine, "healthy", lambda: False)
+    return gateway

@@ -210,6 +210,7 @@ class Gateway:
             with contextlib.suppress(StoreError):  # a damaged one is told of by /readyz
                 await self.recovery.look()
         self.supervisor.watch("parked", self.recovery.watch)
+        self.supervisor.watch("going on", self.runner.reviving.watch)
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
@@ -233,7 +234,6 @@ class Gateway:
             self._started.append(engine)
             await engine.start()
             self._loaded.append(engine)
-        await self.runner.reviving.go_on()
 
     @property
     def loading(self) -> bool:
@@ -254,7 +254,6 @@ class Gateway:
         while True:
             with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
                 await self.recovery.look(dead_after=_DEAD_AFTER)
-                await self.runner.reviving.go_on()
             await asyncio.sleep(_HEARTBEAT)
 
     async def _prune(self) -> None:

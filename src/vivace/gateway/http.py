@@ -20,9 +20,9 @@ from vivace.errors import (
     NotFound,
     RequestError,
     ServerFault,
+    StoreAway,
     StoreError,
     TooLarge,
-    Unavailable,
 )
 from vivace.gateway.front import error_body, error_headers
 from vivace.gateway.ports import Record
@@ -160,7 +160,7 @@ def speaks_errors(handler: Handler) -> Handler:
         except RequestError as error:
             return problem(error, request)
         except StoreError as error:
-            return problem(Unavailable(str(error), retry_after=1), request)
+            return problem(StoreAway(error), request)
         except ClientDisconnect:
             return HttpResponse(status_code=499)
 

@@ -19,6 +19,7 @@ from vivace.errors import NotFound, RequestError
 from vivace.gateway.archive import Archive
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import RunDirectory
+from vivace.gateway.reviving import PASSING
 from vivace.gateway.runs import Asker, Home, Run
 from vivace.gateway.seats import Resumed
 from vivace.gateway.tasks import Tasks
@@ -29,6 +30,8 @@ from vivace.scheduling.memory import Memory
 
 __all__ = ["Ground", "Moves"]
 
+_PATIENCE = 10.0
+"""Seconds that who comes back for a turn waits for an engine, when none takes it at once."""
 _HEIR_SECONDS = 10.0
 """How long it takes at most until what follows a steered turn has begun."""
 
@@ -45,7 +48,8 @@ class Ground:
         orphan_seconds: float,
         wake: Callable[[str, str], Coroutine[Any, Any, None]],
     ) -> None:
-        """``wake`` has an engine work on a turn that waits for its client since a restart."""
+        """``wake`` has an engine work on a turn that waits for its client since a restart, or
+        raises why none does yet."""
         self.runs = runs
         self.archive = archive
         self.memory = memory
@@ -112,7 +116,7 @@ class Moves:
 
     async def resume(self, event: Resume) -> None:
         after = -1 if event.starting_after is None else event.starting_after
-        await self._ground.wake(event.response_id, self._owner)
+        await self._wake(event.response_id)
         run = await self._ground.runs.find(event.response_id, self._owner)
         if isinstance(run, Run) and self._take(run, after, event.stream_id):
             return
@@ -128,6 +132,17 @@ class Moves:
         del held
         if record.steered:
             await self._take_heir(event)
+
+    async def _wake(self, response_id: str) -> None:
+        """An engine that has no room yet is waited for, though not for ever."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return await self._ground.wake(response_id, self._owner)
+            except PASSING as error:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(min(error.retry_after or 1.0, 1.0))
 
     def _take(self, run: Run, after: int, lane: str | None) -> bool:
         """Whether it is here now; it is not if it has ended. Nothing happens in between."""

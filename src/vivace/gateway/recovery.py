@@ -4,38 +4,37 @@ All that they had said is in its journal. Those in the background go on; the oth
 engine works on them until their client is back, and they end when it does not come. Where something
 of the journal is missing, a client may have seen more of a turn than is known, so it fails; one in
 the background runs again, and its numbers say that something was lost.
+
+Whoever asks finds such a turn from the start on: it is in the directory of running ones until the
+run that goes on with it takes its place there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 import uuid
 
-import msgspec
-from msgspec import Struct
-
-from vivace.conversation.chain import Link, past_items
-from vivace.conversation.deltas import Delta, Finished
-from vivace.conversation.log import Entry, Failed, Jumped, Said, Stopped, decode, encode
-from vivace.conversation.response import open_response, read_response
+from vivace.conversation.chain import Link
+from vivace.conversation.log import Entry, Failed, Jumped, Stopped, encode
+from vivace.conversation.response import open_response
 from vivace.conversation.session import Ticket
-from vivace.conversation.so_far import SoFar
 from vivace.conversation.turn import Turn
 from vivace.errors import LogError, RequestError, StoreError
+from vivace.gateway.adopted import Adopted, read
 from vivace.gateway.archive import Archive
 from vivace.gateway.ids import now
 from vivace.gateway.kept import Keeper
-from vivace.gateway.ports import RunDirectory, Told
-from vivace.protocol.codec import decode_create, error_frame
+from vivace.gateway.ports import Record, RunDirectory, Told
 from vivace.protocol.codec import encode as encode_wire
+from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Response, ResponseEvent
-from vivace.protocol.items import Item
-from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
+from vivace.protocol.requests import Interrupt, Steer
 from vivace.store.base import Fenced, Kept, TurnEnd, TurnRecord
 
-__all__ = ["Adopted", "ParkedTurn", "Recovery"]
+__all__ = ["Recovery", "WaitingTurn"]
 
 log = logging.getLogger("vivace.turns")
 
@@ -46,69 +45,26 @@ _LOST = (
 _UNABLE = "This server stopped while it was in progress, and cannot go on with it; send it again."
 
 
-class _Request(Struct):
-    body: msgspec.Raw
-    response: msgspec.Raw
-    line: frozenset[str] = frozenset()
+class WaitingTurn:
+    """One that no engine works on: it waits for its client, or in the background for an engine."""
 
-
-_JSON = b"{"
-"""Begins a response as created, and no entry of a log. What follows a steered turn is written down
-before its engine is known, and once more with that: the later one was told."""
-
-_request: msgspec.json.Decoder[_Request] = msgspec.json.Decoder(_Request)
-_items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
-
-
-class Adopted(Struct):
-    """A turn of a gateway that is gone, and all that is known of it."""
-
-    record: TurnRecord
-    created: Response
-    entries: list[Entry]
-    whole: bool
-
-    def turn(self) -> Turn:
-        """As it stands."""
-        turn = Turn(self.created)
-        for entry in self.entries:
-            turn.apply(entry)
-        return turn
-
-    def said(self) -> SoFar | None:
-        """For the engine that goes on."""
-        deltas: list[Delta] = []
-        for entry in self.entries:
-            if isinstance(entry, Jumped):
-                deltas = []
-            elif isinstance(entry, Said) and not isinstance(entry.delta, Finished):
-                deltas.append(entry.delta)
-        if not deltas:
-            return None
-        return SoFar(tuple(deltas), sum(len(getattr(each, "ids", ())) or 1 for each in deltas))
-
-    def ticket(self, parent: Link | None) -> Ticket:
-        """To run it by; refuses what cannot be read."""
-        try:
-            request = _request.decode(self.record.request or b"")
-            said = tuple(_items.decode(self.record.input))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise LogError("The record of how the turn began cannot be read.") from error
-        create = msgspec.structs.replace(decode_create(bytes(request.body)), items=said)
-        ticket = Ticket(self.record.id, None, create, request.line)
-        ticket.parent, ticket.past, ticket.input = parent, past_items(parent), said
-        return ticket
-
-
-class ParkedTurn:
-    """One that waits for its client."""
-
-    def __init__(self, recovery: Recovery, adopted: Adopted, seconds: float) -> None:
+    def __init__(
+        self, recovery: Recovery, adopted: Adopted, record: Record, seconds: float
+    ) -> None:
+        """``record`` tells its events; ``seconds``: how long it waits for its client."""
         self.adopted = adopted
+        self.record = record
         self.until = time.monotonic() + seconds
+        self.not_before = 0.0
+        """When an engine may have room for it again."""
+        self.reviving: asyncio.Task[RequestError | None] | None = None
+        self.busy = asyncio.Lock()
+        """Of who ends it or gives it to an engine."""
+        self.over = False
+        """It was ended, or it runs."""
         self._recovery = recovery
+        self._seconds = seconds
         self._turn = adopted.turn()
-        self._line = _line(adopted.record)
 
     @property
     def id(self) -> str:
@@ -118,21 +74,42 @@ class ParkedTurn:
     def owner(self) -> str:
         return self.adopted.record.owner
 
+    @property
+    def background(self) -> bool:
+        return self.adopted.record.background
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it needs nobody to come for it, or somebody reads it."""
+        return self.background or self.record.unread_since is None
+
+    @property
+    def late(self) -> bool:
+        """Whether its client has not come back in time."""
+        unread = self.record.unread_since
+        until = math.inf if unread is None else max(self.until, unread + self._seconds)
+        return until < time.monotonic()
+
+    def wait(self) -> None:
+        """For its client, as long again."""
+        self.until = time.monotonic() + self._seconds
+
     def answers_to(self, response_id: str) -> bool:
-        return response_id == self.id or response_id in self._line
+        return response_id == self.id or response_id in self.adopted.line
 
     async def response(self) -> Response:
         return self._turn.response
 
     async def cancel(self) -> None:
-        await self._recovery.end(self, Stopped(now(), "cancel"))
+        await self._recovery.cancel(self)
 
     async def tell(self, event: Steer | Interrupt) -> Told:
-        problem = RequestError(
-            "The response waits for its client since this server was started; resume it first.",
-            code="response_not_active",
+        why = (
+            "No engine works on the response yet since this server was started; try again."
+            if self.background
+            else "The response waits for its client since this server was started; resume it first."
         )
-        return Told(error_frame(problem), None)
+        return Told(error_frame(RequestError(why, code="response_not_active")), None)
 
 
 class Recovery:
@@ -143,9 +120,7 @@ class Recovery:
         self._archive = archive
         self._runs = runs
         self._seconds = resume_seconds
-        self._going_on: list[Adopted] = []
-        self._parked: dict[str, ParkedTurn] = {}
-        self._busy = asyncio.Lock()
+        self._waiting: dict[str, WaitingTurn] = {}
 
     # -- what was left ----------------------------------------------------------------------------
 
@@ -164,16 +139,17 @@ class Recovery:
         if journal is not None:
             journal.forget_left()
         if taken:
+            going_on = sum(each.background for each in self._waiting.values())
             log.warning(
                 "%d turns were open when a gateway stopped; %d go on, %d wait for their clients",
                 taken,
-                len(self._going_on),
-                len(self._parked),
+                going_on,
+                len(self._waiting) - going_on,
             )
         return taken
 
     async def _adopt(self, record: TurnRecord, left: Kept | None) -> None:
-        adopted = _read(record, left)
+        adopted = read(record, left)
         if adopted.turn().ended:  # only its record was missing
             await self._end(adopted)
             return
@@ -183,29 +159,26 @@ class Recovery:
         if not adopted.whole:  # it begins anew: what is known may not be all that was seen
             adopted.entries = [Jumped(now())]
         self._keeper.remember(adopted.record.id, adopted.created, map(encode, adopted.entries))
-        if record.background:
-            self._going_on.append(adopted)
-        else:
-            parked = self._parked[record.id] = ParkedTurn(self, adopted, self._seconds)
+        told = await self._archive.events.open(adopted.created, record.owner)
+        for entry in adopted.entries:
+            told.enter(entry)
+        told.said(adopted.turn().next_number - 1)
+        seconds = math.inf if record.background else self._seconds
+        waiting = self._waiting[record.id] = WaitingTurn(self, adopted, told, seconds)
+        await self._runs.began(waiting)
+        if not record.background:
             await self._keeper.store.park(record.id, record.epoch, self._seconds)
-            await self._runs.began(parked)
 
-    # -- what becomes of it -----------------------------------------------------------------------
+    # -- who comes for it -------------------------------------------------------------------------
 
-    def going_on(self) -> list[Adopted]:
-        """Those that need no client; each is given out once."""
-        given, self._going_on = self._going_on, []
-        return given
+    def find(self, response_id: str, owner: str) -> WaitingTurn | None:
+        found = self._waiting.get(response_id)
+        return found if found is not None and found.owner == owner else None
 
-    async def wake(self, response_id: str, owner: str) -> Adopted | None:
-        """Its client is back: whoever gets it runs it."""
-        parked = self._parked.get(response_id)
-        if parked is None or parked.owner != owner:
-            return None
-        del self._parked[response_id]
-        await self._runs.ended(parked)
-        await self._keeper.store.park(response_id, parked.adopted.record.epoch, None)
-        return parked.adopted
+    def wanted(self) -> list[WaitingTurn]:
+        """Those that an engine is to work on, and may have room for by now."""
+        now = time.monotonic()
+        return [each for each in self._waiting.values() if each.wanted and each.not_before <= now]
 
     async def parent(self, adopted: Adopted) -> Link | None:
         record = adopted.record
@@ -216,9 +189,66 @@ class Recovery:
             raise LogError("The turn before it is not kept any more.")
         return link
 
-    async def give_up(self, adopted: Adopted, how: Failed | None = None) -> None:
-        """It cannot be run again."""
-        await self._end(adopted, how or Failed(now(), "server_restarted", _UNABLE))
+    async def unpark(self, waiting: WaitingTurn) -> bool:
+        """Put on record that an engine is to work on it; False if it is another's by now."""
+        record = waiting.adopted.record
+        if not record.background:
+            outcome = await self._keeper.store.park(record.id, record.epoch, None)
+            if isinstance(outcome, Fenced):
+                await self._drop(waiting)
+                return False
+        return True
+
+    async def park_again(self, waiting: WaitingTurn) -> None:
+        """No engine has room for it."""
+        waiting.wait()
+        record = waiting.adopted.record
+        if not record.background:
+            await self._keeper.store.park(record.id, record.epoch, self._seconds)
+
+    def runs(self, response_id: str) -> None:
+        """A run has taken its place."""
+        waiting = self._waiting.pop(response_id, None)
+        if waiting is not None:
+            waiting.over = True
+
+    # -- when nobody does -------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """End those whose clients do not come back."""
+        while True:
+            await asyncio.sleep(min(1.0, self._seconds / 4))
+            for waiting in [each for each in self._waiting.values() if each.late]:
+                try:
+                    await self._end_waiting(waiting, Stopped(now(), "away"))
+                except StoreError:
+                    waiting.until = time.monotonic() + 1.0  # it is away, and tells of it itself
+
+    async def cancel(self, waiting: WaitingTurn) -> None:
+        await self._end_waiting(waiting, Stopped(now(), "cancel"))
+        run = await self._runs.find(waiting.id, waiting.owner)
+        if run is not None:  # an engine was faster
+            await run.cancel()
+
+    async def _end_waiting(self, waiting: WaitingTurn, how: Entry) -> None:
+        async with waiting.busy:
+            await self.give_up(waiting, how)
+
+    async def give_up(self, waiting: WaitingTurn, how: Entry | None = None) -> None:
+        """Nothing will come of it; who reads it is told. For who has it ``busy``."""
+        if waiting.over:
+            return
+        how = how or Failed(now(), "server_restarted", _UNABLE)
+        ended = await self._end(waiting.adopted, how)
+        waiting.record.enter(how)
+        waiting.record.said(ended.next_number - 1)
+        await self._drop(waiting)
+
+    async def _drop(self, waiting: WaitingTurn) -> None:
+        waiting.over = True
+        self._waiting.pop(waiting.id, None)
+        await self._runs.ended(waiting)
+        await waiting.record.end(steered=False)
 
     async def refused(self, ticket: Ticket, how: Failed) -> list[ResponseEvent]:
         """A turn that the one before it put on record: that has its steers, so they are not handed
@@ -238,39 +268,13 @@ class Recovery:
             log.warning("an end is not on record turn=%s: %s", ticket.id, error)
         return events
 
-    async def watch(self) -> None:
-        """End those whose clients do not come back."""
-        while True:
-            await asyncio.sleep(min(1.0, self._seconds / 4))
-            late = [each for each in self._parked.values() if each.until < time.monotonic()]
-            for parked in late:
-                try:
-                    await self.end(parked, Stopped(now(), "away"))
-                except StoreError:
-                    parked.until += 1.0  # the store is away, and tells of it itself
-
-    async def end(self, parked: ParkedTurn, how: Entry) -> None:
-        if self._parked.pop(parked.id, None) is not None:
-            try:
-                await self._end(parked.adopted, how)
-            except StoreError:
-                self._parked[parked.id] = parked
-                raise
-            await self._runs.ended(parked)
-
-    async def _end(self, adopted: Adopted, how: Entry | None = None) -> None:
+    async def _end(self, adopted: Adopted, how: Entry | None = None) -> Turn:
         turn, record = adopted.turn(), adopted.record
         if how is not None:
             turn.apply(how)
         await self._keeper.store.end(_end_of(turn, record.epoch))
         self._keeper.forget(record.id)
-
-
-def _line(record: TurnRecord) -> frozenset[str]:
-    try:
-        return _request.decode(record.request or b"").line
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return frozenset()
+        return turn
 
 
 def _end_of(turn: Turn, epoch: int) -> TurnEnd:
@@ -282,18 +286,3 @@ def _end_of(turn: Turn, epoch: int) -> TurnEnd:
         response=encode_wire(turn.response),
         cuts=turn.cuts,
     )
-
-
-def _read(record: TurnRecord, left: Kept | None) -> Adopted:
-    """What cannot be read is as good as lost."""
-    try:
-        if left is not None and left.entries:
-            made, *rest = left.entries
-            while rest and rest[0].startswith(_JSON):
-                made, *rest = rest
-            return Adopted(record, read_response(made), [*map(decode, rest)], left.whole)
-        created = read_response(bytes(_request.decode(record.request or b"").response))
-    except (LogError, msgspec.DecodeError, UnicodeDecodeError):
-        nothing = CreateResponse(CreateBody())
-        created = open_response(nothing, record.id, "", record.created_at)
-    return Adopted(record, created, [], whole=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from vivace.gateway.http import (
 )
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.ports import Told
+from vivace.gateway.reviving import PASSING
 from vivace.gateway.runner import Runner
 from vivace.gateway.telling import not_kept, record_of
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
@@ -149,7 +151,8 @@ class ResponsesApi:
         return json_response(body, self._runner.memory.take(owner, "answers", len(body)))
 
     async def _replay(self, response_id: str, owner: str, after: str | None) -> HttpResponse:
-        await self._runner.reviving.wake(response_id, owner)
+        with suppress(*PASSING):  # while somebody reads it, it is tried again
+            await self._runner.reviving.wake(response_id, owner)
         start = -1 if after is None else whole_number(after, 0, 10**9)
         if start is None:
             raise InvalidRequest("starting_after is a sequence number.", param="starting_after")

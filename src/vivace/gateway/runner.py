@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from vivace.conversation.chain import Link
 from vivace.conversation.log import Failed
 from vivace.conversation.prefixes import mark_of, marks
-from vivace.conversation.replay import replay, stillborn
+from vivace.conversation.replay import stillborn
 from vivace.conversation.response import open_response
 from vivace.conversation.session import (
     Decision,
@@ -41,9 +41,9 @@ from vivace.errors import (
     EngineError,
     RequestError,
     ServerFault,
+    StoreAway,
     StoreError,
     Unauthorized,
-    Unavailable,
 )
 from vivace.gateway.answering import Answering
 from vivace.gateway.archive import Archive, is_whole, no_parent
@@ -57,7 +57,7 @@ from vivace.gateway.moving import Ground, Moves
 from vivace.gateway.notes import Notes
 from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
-from vivace.gateway.recovery import Adopted, Recovery
+from vivace.gateway.recovery import Recovery, WaitingTurn
 from vivace.gateway.reviving import Reviving
 from vivace.gateway.runs import REVOKED, Run, going_down
 from vivace.gateway.tasks import Tasks
@@ -113,7 +113,7 @@ class Runner:
         self.memory = memory
         self.knows = knows
         self.answering = Answering(planner, listening, metrics)
-        self.reviving = Reviving(recovery, self.connect, runs)
+        self.reviving = Reviving(recovery, self.connect)
         self.draining = False
         self.background = Tasks()
         """What goes on when its client has left."""
@@ -168,6 +168,7 @@ class Runner:
         self._calm.clear()
         self.metrics.running.labels(run.model).inc()
         await self.runs.began(run)
+        self.reviving.began(run.id)
 
     async def ended(self, run: Run) -> None:
         self._running.discard(run)
@@ -227,7 +228,7 @@ class Connection:
         self._runs: dict[str, Run] = {}
         self._moves = Moves(runner.ground, self, self._session, outlet, self._runs)
         self._early: dict[str, list[Stop]] = {}
-        self._adopted: dict[str, tuple[Adopted, Record]] = {}
+        self._adopted: dict[str, WaitingTurn] = {}
         self._remembering: set[str | None] = set()
         self.headers: dict[str, str] = {}
         """What is left of the client's limits, once a turn has been charged to them."""
@@ -269,14 +270,9 @@ class Connection:
         self._runner.metrics.resent.labels("yes" if found else "no").inc()
         return found
 
-    async def adopt(self, ticket: Ticket, adopted: Adopted) -> None:
+    async def adopt(self, ticket: Ticket, waiting: WaitingTurn) -> None:
         """Go on with a turn of a gateway that is gone."""
-        record = await self._runner.archive.events.open(adopted.created, self.owner)
-        for entry in adopted.entries:
-            record.enter(entry)
-        for event in replay(adopted.created, adopted.entries)[-1:]:
-            record.said(event.sequence_number)
-        self._adopted[ticket.id] = adopted, record
+        self._adopted[ticket.id] = waiting
         await self.act(self._session.take_up(ticket))
 
     async def refuse(self, error: RequestError, lane: str | None = None) -> None:
@@ -376,15 +372,17 @@ class Connection:
                 await work
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
             self._early.pop(ticket.id, None)
-            refusal, adopted = self._refusal(ticket, error), self._adopted.pop(ticket.id, None)
-            unheard = await self._runner.reviving.refused(ticket, adopted, refusal)
-            await self.act([*map(Say, unheard), *self._session.refuse(ticket, refusal)])
+            refusal, waiting = self._refusal(ticket, error), self._adopted.pop(ticket.id, None)
+            unheard = await self._runner.reviving.refused(ticket, waiting, refusal)
+            decisions = self._session.refuse(ticket, refusal)
+            if waiting is None:  # else nobody is here to be told
+                await self.act([*map(Say, unheard), *decisions])
 
     def _refusal(self, ticket: Ticket, error: Exception) -> RequestError:
         if isinstance(error, RequestError):
             return error
         if isinstance(error, StoreError):
-            return Unavailable(str(error), retry_after=1)
+            return StoreAway(error)
         named = self._notes.name(ticket.request)
         log.error("fault request_id=%s turn=%s", named, ticket.id, exc_info=error)
         return ServerFault(self._fault)
@@ -440,6 +438,7 @@ class Connection:
         try:
             self._put_on_record(run)
             await self._runner.began(run)
+            self._adopted.pop(ticket.id, None)
             for order in (*self._early.pop(ticket.id, ()), *run.begin()):
                 await self._stop(order)
             await self._carry(run, ticket, plan)
@@ -452,7 +451,7 @@ class Connection:
     async def _new_run(self, ticket: Ticket, plan: Plan) -> Run:
         name, keeper = plan.offer.card.name, self._runner.keeper
         if ticket.id in self._adopted:
-            return self._go_on(ticket, name, *self._adopted.pop(ticket.id))
+            return self._go_on(ticket, name, self._adopted[ticket.id])
         response = open_response(ticket.request, ticket.id, name, now(), plan.routing)
         record: Record | None = None
         if ticket.request.stored or ticket.waits:
@@ -463,9 +462,10 @@ class Connection:
         turn = Turn(response, ticket.lane)
         return Run(turn, name, ticket, self, self._moves, self._outlet, record, kept)
 
-    def _go_on(self, ticket: Ticket, name: str, adopted: Adopted, record: Record) -> Run:
+    def _go_on(self, ticket: Ticket, name: str, waiting: WaitingTurn) -> Run:
+        adopted, told = waiting.adopted, waiting.record
         keep = partial(self._runner.keeper.go_on, ticket, adopted.record, adopted.created)
-        run = Run(adopted.turn(), name, ticket, self, self._moves, self._outlet, record, keep)
+        run = Run(adopted.turn(), name, ticket, self, self._moves, self._outlet, told, keep)
         run.said = adopted.said()
         self._runner.keeper.on_record.add(run.id)
         return run

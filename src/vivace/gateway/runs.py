@@ -216,7 +216,8 @@ class LocalRuns:
         self._turns[turn.id] = turn
 
     async def ended(self, turn: RunningTurn) -> None:
-        self._turns.pop(turn.id, None)
+        if self._turns.get(turn.id) is turn:
+            del self._turns[turn.id]
 
     async def find(self, response_id: str, owner: str) -> RunningTurn | None:
         turn = self._turns.get(response_id)

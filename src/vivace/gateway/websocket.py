@@ -12,7 +12,7 @@ import time
 
 from starlette.types import Message, Receive, Scope, Send
 
-from vivace.errors import InvalidRequest, RequestError, Unauthorized
+from vivace.errors import InvalidRequest, RequestError, StoreAway, StoreError, Unauthorized
 from vivace.gateway.connections import ABORT
 from vivace.gateway.runner import Connection, Runner
 from vivace.protocol.codec import (
@@ -142,6 +142,8 @@ class WebSocketDoor:
             return False
         except RequestError as error:
             await connection.refuse(error, lane_of(data))
+        except StoreError as error:
+            await connection.refuse(StoreAway(error), lane_of(data))
         return True
 
     def revoke(self, owner: str) -> None:

@@ -1,0 +1,99 @@
+"""A turn of a gateway that is gone, as the store and the journal have it."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from vivace.conversation.chain import Link, past_items
+from vivace.conversation.deltas import Delta, Finished
+from vivace.conversation.log import Entry, Jumped, Said, decode
+from vivace.conversation.response import open_response, read_response
+from vivace.conversation.session import Ticket
+from vivace.conversation.so_far import SoFar
+from vivace.conversation.turn import Turn
+from vivace.errors import LogError
+from vivace.protocol.codec import decode_create
+from vivace.protocol.events import Response
+from vivace.protocol.items import Item
+from vivace.protocol.requests import CreateBody, CreateResponse
+from vivace.store.base import Kept, TurnRecord
+
+__all__ = ["Adopted", "read"]
+
+
+class _Request(Struct):
+    body: msgspec.Raw
+    response: msgspec.Raw
+    line: frozenset[str] = frozenset()
+
+
+_JSON = b"{"
+"""Begins a response as created, and no entry of a log. What follows a steered turn is written down
+before its engine is known, and once more with that: the later one was told."""
+
+_request: msgspec.json.Decoder[_Request] = msgspec.json.Decoder(_Request)
+_items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
+
+
+class Adopted(Struct):
+    """All that is known of it."""
+
+    record: TurnRecord
+    created: Response
+    entries: list[Entry]
+    whole: bool
+
+    def turn(self) -> Turn:
+        """As it stands."""
+        turn = Turn(self.created)
+        for entry in self.entries:
+            turn.apply(entry)
+        return turn
+
+    def said(self) -> SoFar | None:
+        """For the engine that goes on."""
+        deltas: list[Delta] = []
+        for entry in self.entries:
+            if isinstance(entry, Jumped):
+                deltas = []
+            elif isinstance(entry, Said) and not isinstance(entry.delta, Finished):
+                deltas.append(entry.delta)
+        if not deltas:
+            return None
+        return SoFar(tuple(deltas), sum(len(getattr(each, "ids", ())) or 1 for each in deltas))
+
+    @property
+    def line(self) -> frozenset[str]:
+        """The steered turns that it follows."""
+        try:
+            return _request.decode(self.record.request or b"").line
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return frozenset()
+
+    def ticket(self, parent: Link | None) -> Ticket:
+        """To run it by; refuses what cannot be read."""
+        try:
+            request = _request.decode(self.record.request or b"")
+            said = tuple(_items.decode(self.record.input))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise LogError("The record of how the turn began cannot be read.") from error
+        create = msgspec.structs.replace(decode_create(bytes(request.body)), items=said)
+        ticket = Ticket(self.record.id, None, create, request.line)
+        ticket.parent, ticket.past, ticket.input = parent, past_items(parent), said
+        return ticket
+
+
+def read(record: TurnRecord, left: Kept | None) -> Adopted:
+    """What cannot be read is as good as lost."""
+    try:
+        if left is not None and left.entries:
+            made, *rest = left.entries
+            while rest and rest[0].startswith(_JSON):
+                made, *rest = rest
+            return Adopted(record, read_response(made), [*map(decode, rest)], left.whole)
+        created = read_response(bytes(_request.decode(record.request or b"").response))
+    except (LogError, msgspec.DecodeError, UnicodeDecodeError):
+        nothing = CreateResponse(CreateBody())
+        created = open_response(nothing, record.id, "", record.created_at)
+    return Adopted(record, created, [], whole=False)
