@@ -17,7 +17,7 @@ from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Event, Socket
 from tests.support.waiting import eventually
-from vivace.engines.scripted import Reply, Say, Stall
+from vivace.engines.scripted import Reply, Say, Stall, Think
 from vivace.errors import StoreError
 from vivace.gateway import moving
 from vivace.gateway.app import Gateway
@@ -242,3 +242,106 @@ def no_engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningGateway:
     gateway = RunningGateway([ANSWER], config=HERE, base=folder)
     monkeypatch.setattr(gateway.engine, "healthy", lambda: False)
     return gateway
+
+
+# -- steers on their way --------------------------------------------------------------------------
+
+
+def steered(gateway: RunningGateway, response_id: str, **more: Any) -> tuple[str, str]:
+    """The ids of a steer that was accepted, and of what is to follow."""
+    body = {"input": "shorter", **more}
+    told = gateway.http.post(f"{RESPONSES}/{response_id}/steer", json=body).json()
+    return told["steer"]["id"], told["successor_id"]
+
+
+def check_carried_out(gateway: RunningGateway, first: str, steer: str, successor: str) -> None:
+    with Socket(gateway.url) as socket:
+        resume(socket, first)
+        ended, follows = socket.until_end()[-1], socket.until_end()[-1]
+    assert ended["response"]["incomplete_details"] == {"reason": "steered"}
+    assert (follows["type"], follows["response"]["id"]) == ("response.completed", successor)
+    items = gateway.http.get(f"{RESPONSES}/{successor}/input_items").json()["data"]
+    assert "shorter" in str(items)
+    order = gateway.run(gateway.gateway.keeper.store.find_order(steer, "local"))
+    assert order is not None
+    assert (order.state, order.applied_by) == ("applied", successor)
+
+
+def test_a_steer_that_waits_for_the_end_of_an_item_is_carried_out_after_a_crash(
+    before: Path, crash: Callable[[], Path]
+) -> None:
+    with (
+        RunningGateway([STORY], config=HERE, base=before) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        first = begun(socket)
+        steer = steered(gateway, first, when="item_end")
+        folder = crash()
+    thinks = Reply(when="story", then=(Say("word ", times=5), Think("hm"), Say("on")))
+    with RunningGateway([thinks, ANSWER], config=HERE, base=folder) as gateway:
+        check_carried_out(gateway, first, *steer)
+
+
+@pytest.mark.parametrize("when", ["now", "item_end"])
+def test_a_steer_whose_turn_has_ended_but_not_on_record_is_carried_out_after_a_crash(
+    before: Path, crash: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    says = Reply(when="story", then=(Say("word ", times=5), Stall(0.5), Think("hm"), Stall(60)))
+    with RunningGateway([says, ANSWER], config=HERE, base=before) as gateway:
+        store = gateway.gateway.keeper.store
+        end, left = store.end, list[Path]()
+
+        async def and_die(ending: Any) -> Any:
+            if not left:
+                left.append(crash())
+            return await end(ending)
+
+        monkeypatch.setattr(store, "end", and_die)
+        with Socket(gateway.url) as socket:
+            first = begun(socket)
+            steer = steered(gateway, first, when=when)
+            socket.until_ends(2)
+    with RunningGateway([ANSWER], config=HERE, base=left[0]) as gateway:
+        check_carried_out(gateway, first, *steer)
+
+
+def test_a_steer_is_on_record_when_a_client_without_a_socket_is_told_so(
+    before: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunningGateway([STORY], config=HERE, base=before) as gateway:
+        store = gateway.gateway.keeper.store
+        order = store.order
+
+        async def slowly(given: Any) -> Any:
+            await asyncio.sleep(0.3)
+            return await order(given)
+
+        monkeypatch.setattr(store, "order", slowly)
+        with Socket(gateway.url) as socket:
+            steer, _ = steered(gateway, begun(socket), when="item_end")
+            assert gateway.run(store.find_order(steer, "local")) is not None
+
+
+def test_what_was_interrupted_is_not_steered_after_a_crash(
+    before: Path, crash: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunningGateway([STORY], config=HERE, base=before) as gateway:
+        store = gateway.gateway.keeper.store
+        end, left = store.end, list[Path]()
+
+        async def and_die(ending: Any) -> Any:
+            left.append(crash())
+            return await end(ending)
+
+        monkeypatch.setattr(store, "end", and_die)
+        with Socket(gateway.url) as socket:
+            first = begun(socket)
+            steer, _ = steered(gateway, first, when="item_end")
+            socket.send(type="response.interrupt", response_id=first)
+            socket.until_end()
+    with RunningGateway([ANSWER], config=HERE, base=left[0]) as gateway:
+        found = gateway.http.get(f"{RESPONSES}/{first}").json()
+        assert found["incomplete_details"] == {"reason": "interrupted"}
+        order = gateway.run(gateway.gateway.keeper.store.find_order(steer, "local"))
+        assert order is not None
+        assert order.state == "returned"

@@ -68,12 +68,17 @@ class ThinkingEnded(_Entry, frozen=True, tag=3):
 class SteerAtItemEnd(_Entry, frozen=True, tag=4):
     """It ends with the item in the making, if there is one."""
 
+    successor: str = ""
+    """The id of what is to follow it."""
+
 
 class Stopped(_Entry, frozen=True, tag=5):
     """It was ended by who asked for it, or because nobody listens any more."""
 
     how: Literal["interrupt", "steer", "cancel", "disconnect", "away"]
     """``away``: it waited for its client, who did not come back."""
+    successor: str = ""
+    """The id of what is to follow it, if a steer stopped it."""
 
 
 class Failed(_Entry, frozen=True, tag=6):

@@ -248,11 +248,13 @@ class Session:
     ) -> Say:
         return Say(self._desk.failed(steer, lane, code, problem))
 
-    def take_up(self, ticket: Ticket) -> list[Decision]:
-        """A turn that no engine works on any more is given to one again."""
+    def take_up(self, ticket: Ticket, *, at_item_end: bool = False) -> list[Decision]:
+        """A turn that no engine works on any more is given to one again. Its steers, if it has
+        any, are carried out at once or ``at_item_end``."""
         self.adopt(ticket, ticket.lane)
         ticket.running = True
-        return [Start(ticket)]
+        steer = [Stop(ticket, "steer", None, at_item_end)] if ticket.steers else []
+        return [Start(ticket), *steer]
 
     # -- what became of a ticket ------------------------------------------------------------------
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec import Struct
 
 from vivace.conversation.chain import Link, past_items
 from vivace.conversation.deltas import Delta, Finished
-from vivace.conversation.log import Entry, Jumped, Said, decode
+from vivace.conversation.log import Entry, Jumped, Said, SteerAtItemEnd, Stopped, decode
 from vivace.conversation.response import open_response, read_response
 from vivace.conversation.session import Ticket
 from vivace.conversation.so_far import SoFar
+from vivace.conversation.steering import Accepted
 from vivace.conversation.turn import Turn
 from vivace.errors import LogError
-from vivace.protocol.codec import decode_create
+from vivace.protocol.codec import decode_create, decode_steer_input
 from vivace.protocol.events import Response
 from vivace.protocol.items import Item
 from vivace.protocol.requests import CreateBody, CreateResponse
-from vivace.store.base import Kept, TurnRecord
+from vivace.store.base import Kept, Order, TurnRecord
 
 __all__ = ["Adopted", "read"]
 
@@ -43,6 +46,11 @@ class Adopted(Struct):
     created: Response
     entries: list[Entry]
     whole: bool
+    steers: tuple[Order, ...] = ()
+    """Those that it has not been ended for yet."""
+    steered_at_item_end: bool = False
+    _successor: str | None = None
+    """What their client may have been told that follows."""
 
     def turn(self) -> Turn:
         """As it stands."""
@@ -81,7 +89,41 @@ class Adopted(Struct):
         create = msgspec.structs.replace(decode_create(bytes(request.body)), items=said)
         ticket = Ticket(self.record.id, None, create, request.line)
         ticket.parent, ticket.past, ticket.input = parent, past_items(parent), said
+        ticket.steers = [_accepted(each) for each in self.steers]
+        ticket.successor_id = self._successor
         return ticket
+
+    # -- steers that were on their way ------------------------------------------------------------
+
+    def take_steers(self, steers: Iterable[Order]) -> None:
+        """They are carried out when it goes on. An end that is not on record was told to nobody,
+        so one that left them to do is taken back."""
+        turn = self.turn()
+        if turn.status in ("failed", "cancelled") or _interrupted(turn.response):
+            return
+        self.steers = tuple(steers)
+        if not self.steers:
+            return
+        self.steered_at_item_end = not turn.ended and any(
+            isinstance(each, SteerAtItemEnd) for each in self.entries
+        )
+        self._successor = next(filter(None, map(_successor, reversed(self.entries))), None)
+        while self.turn().ended:
+            del self.entries[-1]
+
+
+def _accepted(order: Order) -> Accepted:
+    said = msgspec.Raw(order.input or b"null")
+    return Accepted(order.id, order.turn_id, said, decode_steer_input(said))
+
+
+def _successor(entry: Entry) -> str:
+    return entry.successor if isinstance(entry, SteerAtItemEnd | Stopped) else ""
+
+
+def _interrupted(response: Response) -> bool:
+    details = response.incomplete_details
+    return details is not None and details.reason == "interrupted"
 
 
 def read(record: TurnRecord, left: Kept | None) -> Adopted:

@@ -80,7 +80,7 @@ class Keeper:
         """With a turn that was taken from a gateway that is gone."""
         new = self.new_turn(ticket, created, record.owner)
         kept = KeptTurn(self, new, outlet, epoch=record.epoch, attempt=record.attempt)
-        kept.is_on_record()
+        kept.is_on_record(each.id for each in ticket.steers)
         kept.attempt()
         return kept
 
@@ -145,9 +145,10 @@ class KeptTurn:
         """Begin to put it on record. ``turned_away`` is called if it may not be."""
         self._accepting = self._write(self._accept(turned_away))
 
-    def is_on_record(self) -> None:
-        """The turn before it put it there."""
+    def is_on_record(self, steers: Iterable[str] = ()) -> None:
+        """The turn before it put it there, or another gateway; and these steers of it, too."""
         self._keeping.recorded(TURN)
+        self._ordered.update(steers)
 
     async def accepted(self) -> None:
         """Wait for that; raises why it was turned away."""

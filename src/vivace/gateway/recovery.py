@@ -16,6 +16,7 @@ import logging
 import math
 import time
 import uuid
+from collections.abc import Iterable
 
 from vivace.conversation.chain import Link
 from vivace.conversation.log import Entry, Failed, Jumped, Stopped, encode
@@ -32,7 +33,7 @@ from vivace.protocol.codec import encode as encode_wire
 from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Response, ResponseEvent
 from vivace.protocol.requests import Interrupt, Steer
-from vivace.store.base import Fenced, Kept, TurnEnd, TurnRecord
+from vivace.store.base import Fenced, Kept, Order, Orphan, TurnEnd, TurnRecord
 
 __all__ = ["Recovery", "WaitingTurn"]
 
@@ -131,11 +132,11 @@ class Recovery:
         left = {kept.id: kept for kept in journal.left()} if journal is not None else {}
         await keeper.store.beat(keeper.holder, "")
         while orphans := await keeper.store.orphans(keeper.holder, dead_after):
-            for orphan in orphans:
-                outcome = await keeper.store.take(orphan.id, orphan.epoch, keeper.holder)
-                if not isinstance(outcome, Fenced):
-                    await self._adopt(outcome.turn, left.get(orphan.id))
-                    taken += 1
+            turns = [each for orphan in orphans if (each := await self._take(orphan)) is not None]
+            orders = await keeper.store.beat(keeper.holder, "")
+            for turn in turns:
+                await self._adopt(turn, left.get(turn.id), orders)
+            taken += len(turns)
         if journal is not None:
             journal.forget_left()
         if taken:
@@ -148,8 +149,15 @@ class Recovery:
             )
         return taken
 
-    async def _adopt(self, record: TurnRecord, left: Kept | None) -> None:
+    async def _take(self, orphan: Orphan) -> TurnRecord | None:
+        outcome = await self._keeper.store.take(orphan.id, orphan.epoch, self._keeper.holder)
+        return None if isinstance(outcome, Fenced) else outcome.turn
+
+    async def _adopt(self, record: TurnRecord, left: Kept | None, orders: Iterable[Order]) -> None:
         adopted = read(record, left)
+        steers = (each for each in orders if each.turn_id == record.id and each.kind == "steer")
+        if adopted.whole or record.background:
+            adopted.take_steers(steers)
         if adopted.turn().ended:  # only its record was missing
             await self._end(adopted)
             return

@@ -273,7 +273,8 @@ class Connection:
     async def adopt(self, ticket: Ticket, waiting: WaitingTurn) -> None:
         """Go on with a turn of a gateway that is gone."""
         self._adopted[ticket.id] = waiting
-        await self.act(self._session.take_up(ticket))
+        at_item_end = waiting.adopted.steered_at_item_end
+        await self.act(self._session.take_up(ticket, at_item_end=at_item_end))
 
     async def refuse(self, error: RequestError, lane: str | None = None) -> None:
         """Turn away what never came to be a turn: it could not be read, or not now."""

@@ -143,7 +143,10 @@ class Run:
         await self.over.wait()
 
     async def tell(self, event: Steer | Interrupt) -> Told:
-        return Told(await self.asker.told(event), self.ticket.successor_id)
+        receipt = await self.asker.told(event)
+        if self.kept is not None:
+            await self.kept.written()
+        return Told(receipt, self.ticket.successor_id)
 
     def enter(self, entry: Entry) -> list[Event]:
         """Whatever happens to the turn comes through here before anyone is told of it."""
@@ -173,7 +176,7 @@ class Run:
         if self.turn.ended:
             return False
         if order.at_item_end and self.turn.in_item:
-            self.enter(SteerAtItemEnd(now()))
+            self.enter(SteerAtItemEnd(now(), self.ticket.successor_id or ""))
             return False
         if order.receipt is not None:
             self.receipts.append(order.receipt)
@@ -197,7 +200,7 @@ class Run:
         """What was not sent, and how the turn ends, by what it was stopped for."""
         match self.stopping:
             case "interrupt" | "steer" | "disconnect":
-                end: Entry = Stopped(now(), self.stopping)
+                end: Entry = Stopped(now(), self.stopping, self.ticket.successor_id or "")
             case "revoke":
                 end = Failed(now(), "invalid_api_key", REVOKED)
             case _:
