@@ -335,7 +335,7 @@ def test_fields_of_a_later_version_are_passed_over() -> None:
         ([0, 7, [0, "x", [], [1, 2], "new"], "new"], Said(7, TextDelta("x", [], (1, 2)))),
         ([0, 7, [4, "stop", [1, 2, 0, 0, 0, 0, 9]]], Said(7, Finished("stop", Tokens(1, 2)))),
         ([2, 7, False, {"new": 1}], Begun(7)),
-        ([5, 7, "steer", None], Stopped(7, "steer")),
+        ([5, 7, "steer", "resp_2", None], Stopped(7, "steer", "resp_2")),
     ]
     for fields, entry in later:
         assert log.decode(msgspec.msgpack.encode(fields)) == entry
@@ -343,6 +343,8 @@ def test_fields_of_a_later_version_are_passed_over() -> None:
 
 def test_fields_that_an_older_version_did_not_have_are_as_if_not_said() -> None:
     assert log.decode(msgspec.msgpack.encode([2, 7])) == Begun(7)
+    assert log.decode(msgspec.msgpack.encode([4, 7])) == SteerAtItemEnd(7)
+    assert log.decode(msgspec.msgpack.encode([5, 7, "steer"])) == Stopped(7, "steer")
     assert log.decode(msgspec.msgpack.encode([0, 7, [1, "hm"]])) == Said(7, ReasoningDelta("hm"))
 
 

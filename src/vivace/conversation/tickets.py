@@ -25,7 +25,10 @@ __all__ = [
     "Ticket",
 ]
 
-StopHow = Literal["interrupt", "cancel", "disconnect", "revoke", "steer", "end_thinking"]
+StopHow = Literal[
+    "interrupt", "cancel", "disconnect", "revoke", "steer", "end_thinking", "fault", "taken"
+]
+"""``fault``: something of ours went wrong; ``taken``: another gateway has it."""
 
 
 class Ticket:

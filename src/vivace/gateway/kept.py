@@ -10,7 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -31,6 +31,7 @@ from vivace.protocol.events import Response
 from vivace.store.base import (
     Accepted,
     Ended,
+    Fenced,
     Journal,
     NewTurn,
     Order,
@@ -41,9 +42,13 @@ from vivace.store.base import (
     UnknownParent,
 )
 
-__all__ = ["Keeper", "KeptTurn", "Request"]
+__all__ = ["Keeper", "KeptTurn", "Request", "TakenAway"]
 
 log = logging.getLogger("vivace.turns")
+
+
+class TakenAway(Exception):
+    """Another gateway has the turn by now, or it was deleted: nothing more may be said of it."""
 
 
 class Request(Struct, frozen=True):
@@ -138,6 +143,10 @@ class KeptTurn:
         """Its steers that are on record."""
         self.lost = False
         """It is not on record, and goes on all the same."""
+        self.taken = False
+        """It is another's, or deleted."""
+        self.stop: Callable[[Literal["fault", "taken"]], object] = lambda _: None
+        """Has it end, because of what became of a write."""
 
     # -- its beginning ----------------------------------------------------------------------------
 
@@ -186,9 +195,17 @@ class KeptTurn:
     async def _go_on(self, number: int) -> None:
         try:
             if not self.lost:
-                await self._keeper.store.attempt(self._new.id, self._epoch, number, "", b"")
+                outcome = await self._keeper.store.attempt(
+                    self._new.id, self._epoch, number, "", b""
+                )
+                if isinstance(outcome, Fenced):
+                    self.taken = True
+                    self.stop("taken")
+                    return
         except StoreError as error:
             log.warning("an attempt is not on record turn=%s", self._new.id, exc_info=error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the turn
+            self._fault(error)
         await self.outlet.recorded(attempt(number))
 
     def steered(self, order: AcceptedSteer) -> None:
@@ -212,7 +229,14 @@ class KeptTurn:
                     log.warning("a steer came too late turn=%s", self._new.id)
         except StoreError as error:
             log.warning("a steer is not on record turn=%s", self._new.id, exc_info=error)
+        except Exception as error:  # noqa: BLE001 - the same
+            self._fault(error)
         await self.outlet.recorded(steer(given.id))
+
+    def _fault(self, error: Exception) -> None:
+        """What nobody foresaw ends it, rather than that its words wait for ever."""
+        log.error("fault turn=%s", self._new.id, exc_info=error)
+        self.stop("fault")
 
     async def written(self) -> None:
         """Wait until all that was begun to be written is."""
@@ -224,8 +248,10 @@ class KeptTurn:
     async def end(
         self, turn: Turn, link: Link, pending: Sequence[str], follows: NewTurn | None
     ) -> None:
-        """Raises ``StoreError`` when it cannot be put on record."""
+        """Raises ``StoreError`` when it cannot be put on record, ``TakenAway`` when it may not."""
         await self.written()
+        if self.taken:
+            raise TakenAway
         if self.lost:
             raise StoreError("The turn could not be put on record when it began.")
         if follows is not None:  # which brings the words of the others all the same
@@ -243,8 +269,10 @@ class KeptTurn:
             pending=tuple(pending),
         )
         outcome = await self._keeper.store.end(end)
+        if isinstance(outcome, Fenced):
+            raise TakenAway
         if not isinstance(outcome, Ended):
-            raise StoreError("The turn is another's now, or its record is gone.")
+            raise StoreError("A steer of the turn is not open any more.")
         for each in outcome.returned:
             self._keeping.recorded(returned(each))
         self.close()

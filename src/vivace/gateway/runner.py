@@ -48,8 +48,9 @@ from vivace.errors import (
 from vivace.gateway.answering import Answering
 from vivace.gateway.archive import Archive, is_whole, no_parent
 from vivace.gateway.cancelling import cancels_of_others
+from vivace.gateway.ending import Ending
 from vivace.gateway.ids import new_id, now
-from vivace.gateway.kept import Keeper, KeptTurn
+from vivace.gateway.kept import Keeper, TakenAway
 from vivace.gateway.listening import Listening
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
@@ -75,7 +76,6 @@ from vivace.protocol.requests import (
 )
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Outcome
-from vivace.store.base import NewTurn
 
 __all__ = ["Connection", "Runner"]
 
@@ -113,6 +113,7 @@ class Runner:
         self.memory = memory
         self.knows = knows
         self.answering = Answering(planner, listening, metrics)
+        self.ending = Ending(keeper, archive)
         self.reviving = Reviving(recovery, self.connect)
         self.draining = False
         self.background = Tasks()
@@ -177,7 +178,9 @@ class Runner:
         try:
             await self.runs.ended(run)
             if run.record is not None:
-                await run.record.end(steered=run.steered)
+                await run.record.end(steered=run.steered and not run.taken)
+                if run.taken:  # what is to be had of it is not all of it
+                    await self.archive.events.delete(run.id, run.owner)
         finally:
             run.settle()
             run.over.set()
@@ -497,7 +500,13 @@ class Connection:
             log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
         link = self._link(ticket, run.turn, length)
         if run.kept is not None:
-            last, link = await self._end_on_record(run.kept, run, link, last)
+            try:
+                last, link = await self._runner.ending.on_record(
+                    run.kept, run, link, last, self._named(run)
+                )
+            except TakenAway:
+                await self._runner.ending.elsewhere(run, self._named(run))
+                return
         elif run.turn.status != "failed" and ticket.request.fill is None:
             self._runner.archive.remember(link, self.owner)
         run.settle()
@@ -543,40 +552,6 @@ class Connection:
             return str(error)
         self.headers = {**self.headers, **retry_headers(plan.wait)}
         return f"{str(error).rstrip('.')}. Try again in {math.ceil(plan.wait)} s."
-
-    async def _end_on_record(
-        self, kept: KeptTurn, run: Run, link: Link, last: list[Event]
-    ) -> tuple[list[Event], Link]:
-        turn, ticket = run.turn, run.ticket
-        follower = run.home.seal(ticket, None if turn.status == "failed" else link)
-        pending = run.home.pending_after(ticket, link)
-        try:
-            with cancels_of_others():
-                if kept.lost:
-                    link = await self._runner.archive.save(link, turn.response, self.owner)
-                    await kept.let_go()
-                else:
-                    await kept.end(turn, link, pending, self._follows(follower, link, turn))
-                    link = self._runner.archive.ended(link, self.owner)
-                    if follower is not None:
-                        self._runner.keeper.on_record.add(follower.id)
-        except Exception:
-            # The answer is whole, so the client gets it; what it must not get is a false promise.
-            log.exception("not stored request_id=%s turn=%s", self._named(run), turn.id)
-            unstored = replace(turn.response, store=False)
-            last[-1] = replace(last[-1], response=unstored)
-            await run.keep(unstored)
-            await kept.let_go()
-        return last, link
-
-    def _follows(self, follower: Ticket | None, link: Link, turn: Turn) -> NewTurn | None:
-        """The turn that a steer made, as it goes on record with the end of the steered one."""
-        if follower is None:
-            return None
-        follower.parent = replace(link, kept=True)
-        response = open_response(follower.request, follower.id, turn.response.model, now())
-        self._runner.keeper.remember(follower.id, response, ())
-        return self._runner.keeper.new_turn(follower, response, self.owner)
 
     def remember(self, lane: str | None) -> None:
         """The lane goes on from its newest turn, unless memory is short and others are newer."""

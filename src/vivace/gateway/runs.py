@@ -24,6 +24,7 @@ from vivace.protocol.requests import Interrupt, Steer
 __all__ = ["REVOKED", "LocalRuns", "Run", "going_down"]
 
 REVOKED = "This key was revoked; ask whoever runs this server."
+_FAULT = "An internal error ended this turn. Whoever runs this server finds it in the log by {}."
 
 
 class Asker(Protocol):
@@ -87,10 +88,13 @@ class Run:
         self.kept = keep(self.outlet) if keep is not None else None
         if self.kept is not None:
             self.outlet = self.kept.outlet
+            self.kept.stop = lambda how: self.stop(Stop(self.ticket, how))
         self.said: SoFar | None = None
         """What was said of it before this gateway had it."""
         self.refused = False
         """Whether it is ended because it may not begin."""
+        self.taken = False
+        """Whether it is ended because another gateway has it."""
         self.unsent: list[Event] = []
         """What is being sent, as far as it was not."""
         self.over = asyncio.Event()
@@ -203,6 +207,8 @@ class Run:
                 end: Entry = Stopped(now(), self.stopping, self.ticket.successor_id or "")
             case "revoke":
                 end = Failed(now(), "invalid_api_key", REVOKED)
+            case "fault":
+                end = Failed(now(), "server_error", _FAULT.format(self.id))
             case _:
                 end = Stopped(now(), "cancel")
         return [*self.unsent, *self.enter(end)]
