@@ -233,10 +233,14 @@ class StoreSuite:
 
     def test_a_key_stands_for_one_turn(self, opened: Open, tmp_path: Path) -> None:
         async def check(store: Store) -> None:
+            assert await store.find_key(KEY, "me") is None
             assert await store.accept(new("a", key=KEY)) == Accepted(rid("a"))
             assert await store.accept(new("a", key=KEY)) == Accepted(rid("a"))
             assert await store.accept(new("b", key=KEY)) == Accepted(rid("a"))
             assert await store.accept(new("b", key=OTHER)) == KeyReused(rid("a"))
+            assert await store.find_key(KEY, "me") == rid("a")
+            assert await store.find_key(OTHER, "me") == KeyReused(rid("a"))
+            assert await store.find_key(KEY, "you") is None
             assert await store.find(rid("b"), "me") is None
             assert await store.accept(new("b", owner="you", key=OTHER)) == Accepted(rid("b"))
 
@@ -267,6 +271,7 @@ class StoreSuite:
         async def check(store: Store) -> None:
             await store.accept(new("a", key=replace(KEY, seconds=0.05)))
             await asyncio.sleep(0.1)
+            assert await store.find_key(KEY, "me") is None
             assert await store.accept(new("b", key=OTHER)) == Accepted(rid("b"))
             assert await store.accept(new("c", key=OTHER)) == Accepted(rid("b"))
             assert await store.accept(new("c", key=KEY)) == KeyReused(rid("b"))
@@ -280,6 +285,23 @@ class StoreSuite:
             assert len(set(answers)) == 1
             found = [await store.find(rid(each), "me") for each in labels]
             assert [each.id for each in found if each] == [answers[0].turn_id]  # type: ignore[union-attr]
+
+        using(opened(tmp_path), check)
+
+    def test_of_many_that_replace_an_expired_key_at_once_one_does_and_no_other_body_runs(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("old", key=replace(KEY, seconds=0.05)))
+            await asyncio.sleep(0.1)
+            asked = [new(str(each), key=OTHER if each % 2 else KEY) for each in range(16)]
+            answers = await asyncio.gather(*(store.accept(each) for each in asked))
+            found = [each.id for each in asked if await store.find(each.id, "me")]
+            assert len(found) == 1
+            winner = next(each for each in asked if each.id == found[0])
+            for turn, answer in zip(asked, answers, strict=True):
+                same = turn.key == winner.key
+                assert answer == (Accepted(winner.id) if same else KeyReused(winner.id))
 
         using(opened(tmp_path), check)
 

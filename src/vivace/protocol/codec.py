@@ -41,6 +41,7 @@ from vivace.protocol.items import (
     check_depth,
     text_of,
 )
+from vivace.protocol.once import key_of, needs_store, once_of
 from vivace.protocol.requests import (
     AllowedTools,
     ClientEvent,
@@ -380,10 +381,14 @@ def decode_tool_choice(raw: Raw) -> ToolChoice:
         raise _wrong_type(str(error), "tool_choice") from None
 
 
-def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
-    """``held`` goes with the request, for whoever counts the memory of what is read here."""
+def decode_create(data: bytes | str, held: object = None, key: str | None = None) -> CreateResponse:
+    """``held`` goes with the request, for whoever counts the memory of what is read here; ``key``
+    is an idempotency key that was sent beside it."""
     body = decode(_create, data)
     _check_create(body)
+    key = key_of(key, body.idempotency_key)
+    if key is not None and (body.store is False or body.fill is not None):
+        raise needs_store()
     read = decode_input(body.input)
     return CreateResponse(
         # Raw parts hold on to the whole message; they have been read.
@@ -397,6 +402,7 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
             client_metadata=_NULL,
             fill=None,
             store=body.store if body.fill is None else False,
+            idempotency_key=None,
         ),
         read.items,
         decode_toolbox(body.tools),
@@ -407,6 +413,7 @@ def decode_create(data: bytes | str, held: object = None) -> CreateResponse:
         read.compacts,
         tracing.in_metadata(body.client_metadata),
         read.places,
+        once_of("create", key, decode(_any, data)) if key is not None else None,
     )
 
 
@@ -496,12 +503,16 @@ def decode_compact(data: bytes | str, held: object = None) -> CompactRequest:
     return CompactRequest(replace(body, input=None), read.items, held, read.skipped)
 
 
-def decode_steer(data: bytes | str, response_id: str, held: object = None) -> Steer:
+def decode_steer(
+    data: bytes | str, response_id: str, held: object = None, key: str | None = None
+) -> Steer:
     body = decode(_steer_body, data)
-    return _steered(response_id, body, held)
+    return _steered(response_id, body, held, key)
 
 
-def _steered(response_id: str, said: SteerEvent | SteerBody, held: object) -> Steer:
+def _steered(
+    response_id: str, said: SteerEvent | SteerBody, held: object, key: str | None = None
+) -> Steer:
     given = said.input
     if not bytes(given):
         if said.when != "end_thinking":
@@ -511,7 +522,14 @@ def _steered(response_id: str, said: SteerEvent | SteerBody, held: object) -> St
                 param="input",
             )
         given = Raw(b"null")
-    return Steer(previous_response_id=response_id, input=given, when=said.when, held=held)
+    once = once_of(
+        f"steer {response_id}",
+        key_of(key, said.idempotency_key),
+        {"input": decode(_any, given), "when": said.when},
+    )
+    return Steer(
+        previous_response_id=response_id, input=given, when=said.when, held=held, once=once
+    )
 
 
 def decode_client_event(data: bytes | str, held: object = None) -> ClientEvent:

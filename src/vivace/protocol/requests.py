@@ -16,6 +16,7 @@ from vivace.protocol.items import (
     Tool,
     check_depth,
 )
+from vivace.protocol.once import Once
 
 __all__ = [
     "AllowedTools",
@@ -206,6 +207,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     stop: Stops | None = None
     seed: int | None = None
     on_disconnect: Literal["stop", "wait"] | None = None
+    idempotency_key: str | None = None
 
 
 class Toolbox(Struct, frozen=True):
@@ -243,6 +245,8 @@ class CreateResponse(Struct, frozen=True):
     """The trace that it is part of, for those who look for it in logs and engines."""
     places: tuple[int, ...] = ()
     """Where each item stood in what was sent, if some of that mean nothing here."""
+    once: Once | None = None
+    """By which it is known again when it is sent again."""
 
     @property
     def generates(self) -> bool:
@@ -256,8 +260,10 @@ class CreateResponse(Struct, frozen=True):
 
     @property
     def waits(self) -> bool:
-        """Whether it goes on for a while when its client is gone, who may come back."""
-        return self.body.on_disconnect == "wait"
+        """Whether it goes on for a while when its client is gone, who may come back: one with a key
+        is expected to, unless it says otherwise."""
+        asked = self.body.on_disconnect
+        return asked == "wait" or (asked is None and self.once is not None)
 
 
 class Interrupt(Struct, frozen=True, kw_only=True):
@@ -288,6 +294,8 @@ class SteerEvent(Struct, frozen=True, kw_only=True):
     input: Raw = Raw(b"")
     when: SteerWhen = "now"
     """Ours: at the next token, when the item in the making is done, or to end the thinking."""
+    idempotency_key: str | None = None
+    """Ours: sent again with the same key, it is applied once."""
 
 
 class SteerBody(Struct, frozen=True, kw_only=True):
@@ -295,12 +303,14 @@ class SteerBody(Struct, frozen=True, kw_only=True):
 
     input: Raw = Raw(b"")
     when: SteerWhen = "now"
+    idempotency_key: str | None = None
 
 
 class Steer(SteerEvent, frozen=True, kw_only=True):
     """The same, however it came."""
 
     held: object = None
+    once: Once | None = None
 
 
 ClientEvent = CreateResponse | Interrupt | Resume | Steer

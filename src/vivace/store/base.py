@@ -123,6 +123,10 @@ class Store(Protocol):
 
     async def find_order(self, order_id: str, owner: str) -> Order | None: ...
 
+    async def find_key(self, key: Key, owner: str) -> str | KeyReused | None:
+        """The turn or order that has this key, if it is known: a look that saves an engine the
+        work. Who has it first is decided by ``accept`` and ``order``."""
+
     # -- turns on record --------------------------------------------------------------------------
 
     async def save(self, turn: StoredTurn) -> None:

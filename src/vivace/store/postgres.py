@@ -113,6 +113,9 @@ class PostgresStore:
         rows = await self._rows(statements.FIND_ORDER, order_id, owner)
         return Order(**rows[0]) if rows else None
 
+    async def find_key(self, key: Key, owner: str) -> str | KeyReused | None:
+        return await self._connections.run(lambda db: _used(db, owner, key))
+
     # -- turns on record --------------------------------------------------------------------------
 
     async def save(self, turn: StoredTurn) -> None:

@@ -160,6 +160,9 @@ class SqliteStore:
     async def find_order(self, order_id: str, owner: str) -> Order | None:
         return await self._reader.do(lambda db: orders.find_order(db, order_id, owner))
 
+    async def find_key(self, key: Key, owner: str) -> str | KeyReused | None:
+        return await self._reader.do(lambda db: orders.key_used(db, owner, key, self._clock()))
+
     async def save(self, turn: StoredTurn) -> None:
         await self._write(lambda db: turns.save(db, turn))
 
