@@ -7,9 +7,10 @@ session with one turn.
 ::
 
     receive(create) ─► waiting ─► Fetch ─► found() ─► Start ─► settle()
-                                   │          │         └────► refuse()
-                                   │          └─ unknown ────► Refuse
-                                   └─ parent in memory: straight to Start
+                          │        │          │         └────► refuse()
+                          │        │          └─ unknown ────► Refuse
+                          │        └─ parent in memory: straight to Start
+                          └─ it has a key: Recall ─► is_new(), and on; or retells() ─► retold()
 
     receive(steer) ─► Stop, accepted ─► settle() ─► successor: Start ─► its created commits
                                            ├─ calls are open ─► pending: the next create takes it
@@ -30,6 +31,7 @@ from vivace.conversation.steering import Accepted, Desk, SteerCode, open_calls, 
 from vivace.conversation.tickets import (
     Decision,
     Fetch,
+    Recall,
     Refuse,
     Resent,
     Say,
@@ -42,12 +44,14 @@ from vivace.errors import InvalidRequest, NotFound, RequestError, TooManyRequest
 from vivace.protocol.codec import decode_steer_input, error_frame
 from vivace.protocol.events import InterruptAccepted
 from vivace.protocol.items import Item, NewId, admit
+from vivace.protocol.once import Once, key_reused, needs_store
 from vivace.protocol.requests import CreateResponse, Interrupt, Steer
 
 __all__ = [
     "Decision",
     "Fetch",
     "Limits",
+    "Recall",
     "Refuse",
     "Resent",
     "Say",
@@ -166,6 +170,8 @@ class Session:
         return None
 
     def _steer(self, event: Steer) -> list[Decision]:
+        if event.once is not None and (known := self._steered_before(event, event.once)):
+            return known
         heir = self._heir_of(event.previous_response_id)
         if heir is not None:
             return self._steer_turn(heir, event)
@@ -174,6 +180,22 @@ class Session:
                 return self._steer_ended(name, lane, lane.latest, event)
         problem = f"Response '{event.previous_response_id}' is not on this connection."
         return [self._hand_back(event, None, "response_not_found", problem)]
+
+    def _steered_before(self, event: Steer, once: Once) -> list[Decision]:
+        """The answer to a steer that is on its way already; nothing if none has its key."""
+        for name, lane in self._lanes.items():
+            ticket = lane.active
+            waiting, begun = (ticket.waiting, ticket.carried) if ticket else ([], [])
+            for steer in (*waiting, *begun, *lane.pending):
+                if steer.once is None or steer.once.key != once.key:
+                    continue
+                if steer.once != once:
+                    return [Say(error_frame(key_reused(), name))]
+                receipt = self._desk.accepted(steer, name)
+                if ticket is not None and steer in waiting:
+                    return [Stop(ticket, "steer", receipt, event.when == "item_end")]
+                return [Say(receipt)]
+        return []
 
     def _steer_turn(self, ticket: Ticket, event: Steer) -> list[Decision]:
         if ticket.withdrawn:
@@ -189,6 +211,9 @@ class Session:
             return [self._hand_back(event, ticket.lane, "steering_not_supported", problem)]
         if event.when == "end_thinking":
             return [self._end_thinking(ticket, event)]
+        if event.once is not None and not ticket.request.stored:
+            problem = needs_store().message
+            return [self._hand_back(event, ticket.lane, "idempotency_key_needs_store", problem)]
         steer = self._accept(event, ticket.lane, ticket.steers)
         if isinstance(steer, Say):
             return [steer]
@@ -241,7 +266,7 @@ class Session:
         except RequestError as error:
             return self._hand_back(event, lane, "invalid_input", error.message)
         steer_id, target = self._new_id("steer"), event.previous_response_id
-        return Accepted(steer_id, target, event.input, items, event.held)
+        return Accepted(steer_id, target, event.input, items, event.held, event.once)
 
     def _hand_back(
         self, steer: Steer | Accepted, lane: str | None, code: SteerCode, problem: str
@@ -257,6 +282,27 @@ class Session:
         return [Start(ticket), *steer]
 
     # -- what became of a ticket ------------------------------------------------------------------
+
+    def is_new(self, ticket: Ticket) -> list[Decision]:
+        """The answer to ``Recall``: its key is not known."""
+        if not self._is_active(ticket):
+            return []
+        if self._closed:
+            return self._release(ticket)
+        return [*self._seek_parent(ticket), *self._advance()]
+
+    def retells(self, ticket: Ticket) -> bool:
+        """Its request was sent before: whether somebody is there to hear what became of it. The
+        lane is taken until then."""
+        ticket.retells = ticket.running = True
+        return self._is_active(ticket) and not self._closed
+
+    def retold(self, ticket: Ticket) -> list[Decision]:
+        return self._release(ticket) if self._is_active(ticket) else []
+
+    def give_way(self, ticket: Ticket) -> None:
+        """The turn that it tells of takes its place."""
+        self._free(ticket)
 
     def found(self, ticket: Ticket, parent: Link | None) -> list[Decision]:
         """The answer to ``Fetch``."""
@@ -470,7 +516,8 @@ class Session:
             self._waiting.remove(ticket)
             lane.active = ticket
             self._in_flight += 1
-            decisions += self._seek_parent(ticket)
+            once = ticket.request.once
+            decisions += self._seek_parent(ticket) if once is None else [Recall(ticket)]
         return decisions
 
     def _seek_parent(self, ticket: Ticket) -> list[Decision]:

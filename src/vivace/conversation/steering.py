@@ -24,6 +24,7 @@ from vivace.protocol.events import (
     SteerReceipt,
 )
 from vivace.protocol.items import CustomToolCall, Item, ToolCall
+from vivace.protocol.once import Once
 from vivace.protocol.requests import CreateResponse, Steer, SteerWhen
 
 __all__ = ["Accepted", "Desk", "SteerCode", "open_calls", "successor_of"]
@@ -33,6 +34,7 @@ SteerCode = Literal[
     "invalid_input",
     "steering_not_supported",
     "too_many_pending_steers",
+    "idempotency_key_needs_store",
     "response_already_completed",
     "response_not_active",
     "successor_creation_failed",
@@ -49,6 +51,8 @@ class Accepted(Struct, frozen=True):
     items: tuple[Item, ...]
     held: object = None
     """Its memory is counted by this."""
+    once: Once | None = None
+    """By which it is known again when it is sent again."""
 
 
 class Desk:
@@ -127,4 +131,4 @@ def successor_of(
         prompt_cache_options=None,
     )
     items = tuple(item for steer in steers for item in steer.items)
-    return replace(request, body=body, items=items, places=())
+    return replace(request, body=body, items=items, places=(), once=None)

@@ -16,6 +16,7 @@ from vivace.protocol.requests import CreateResponse
 __all__ = [
     "Decision",
     "Fetch",
+    "Recall",
     "Refuse",
     "Resent",
     "Say",
@@ -46,6 +47,7 @@ class Ticket:
         "past",
         "request",
         "resent",
+        "retells",
         "running",
         "sealed",
         "steers",
@@ -84,16 +86,23 @@ class Ticket:
         """Interrupted or cancelled: nothing follows it by itself."""
         self.ends_thinking: bool | None = None
         """Whether its engine can end its thinking; None before it has one."""
+        self.retells = False
+        """Its request was sent before: it only tells of the turn of that time."""
 
     @property
     def background(self) -> bool:
         """Whether it goes on when its client leaves."""
-        return bool(self.request.body.background)
+        return bool(self.request.body.background) and not self.retells
 
     @property
     def waits(self) -> bool:
         """Whether it goes on for a while when its client is gone."""
-        return self.request.waits and not self.background
+        return self.request.waits and not self.background and not self.retells
+
+    @property
+    def waiting(self) -> list[Accepted]:
+        """Steers that no turn has been begun for."""
+        return [*self.steers, *(self.follower.carried if self.follower else ())]
 
     def answers_to(self, response_id: str) -> bool:
         return response_id == self.id or response_id in self.line
@@ -126,6 +135,13 @@ class Fetch(Struct, frozen=True):
     response_id: str
 
 
+class Recall(Struct, frozen=True):
+    """Look whether the ticket's request was sent before, by its key. Call ``is_new`` if it was not;
+    else ``retells``, and ``retold`` when that is done."""
+
+    ticket: Ticket
+
+
 class Start(Struct, frozen=True):
     """Run this turn, then call ``settle`` (or ``refuse`` if it cannot be begun)."""
 
@@ -145,4 +161,4 @@ class Stop(Struct, frozen=True):
     at_item_end: bool = False
 
 
-Decision = Say | Refuse | Fetch | Start | Stop
+Decision = Say | Refuse | Recall | Fetch | Start | Stop

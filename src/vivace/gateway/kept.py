@@ -28,11 +28,14 @@ from vivace.gateway.keeping import KeptOutlet
 from vivace.gateway.meter import Outlet
 from vivace.protocol.codec import encode
 from vivace.protocol.events import Response
+from vivace.protocol.once import Once, key_reused
 from vivace.store.base import (
     Accepted,
     Ended,
     Fenced,
     Journal,
+    Key,
+    KeyReused,
     NewTurn,
     Order,
     Ordered,
@@ -42,7 +45,7 @@ from vivace.store.base import (
     UnknownParent,
 )
 
-__all__ = ["Keeper", "KeptTurn", "Request", "TakenAway"]
+__all__ = ["Keeper", "KeptTurn", "Repeated", "Request", "TakenAway", "stored_key"]
 
 log = logging.getLogger("vivace.turns")
 
@@ -62,6 +65,18 @@ class Request(Struct, frozen=True):
     """The steered turns that it follows."""
 
 
+class Repeated(Exception):
+    """Another request with this key came first, and has this turn."""
+
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(turn_id)
+        self.turn_id = turn_id
+
+
+def stored_key(once: Once | None) -> Key | None:
+    return None if once is None else Key(key=once.key, request_hash=once.fingerprint)
+
+
 class Keeper:
     """Where this process keeps its turns."""
 
@@ -74,6 +89,8 @@ class Keeper:
         self.must = must
         self.on_record: set[str] = set()
         """Turns to come that went on record with the end of those they follow."""
+        self.doubtful: set[str] = set()
+        """Turns with a key that may be on record, though their client was told otherwise."""
 
     def begin(self, ticket: Ticket, response: Response, owner: str, outlet: Outlet) -> KeptTurn:
         self.remember(ticket.id, response, ())
@@ -120,6 +137,7 @@ class Keeper:
             input=encode(said),
             created_at=response.created_at,
             background=ticket.background,
+            key=stored_key(ticket.request.once),
             applied=tuple(each.id for each in ticket.carried),
         )
 
@@ -168,11 +186,13 @@ class KeptTurn:
     async def _accept(self, turned_away: Callable[[], None]) -> None:
         try:
             outcome = await self._keeper.store.accept(self._new)
-            if not isinstance(outcome, Accepted):
+            if outcome != Accepted(self._new.id):
                 raise _why_not(outcome, self._new)
         except Exception as error:
+            if self._new.key is not None and isinstance(error, StoreError) and error.uncertain:
+                self._keeper.doubtful.add(self._new.id)
             passing = isinstance(error, StoreError) and not self._new.background
-            if not passing or self._keeper.must:
+            if not passing or self._keeper.must or self._new.key is not None:
                 if not self._awaited:  # else the error says so
                     turned_away()
                 raise
@@ -222,8 +242,8 @@ class KeptTurn:
         )
         try:
             if not self.lost:
-                outcome = await self._keeper.store.order(order)
-                if isinstance(outcome, Ordered):
+                outcome = await self._keeper.store.order(order, stored_key(given.once))
+                if outcome == Ordered(given.id):
                     self._ordered.add(given.id)
                 else:
                     log.warning("a steer came too late turn=%s", self._new.id)
@@ -301,7 +321,11 @@ class KeptTurn:
             task.exception()  # whoever waits for it is told
 
 
-def _why_not(outcome: object, new: NewTurn) -> RequestError:
+def _why_not(outcome: object, new: NewTurn) -> RequestError | Repeated:
+    if isinstance(outcome, Accepted):
+        return Repeated(outcome.turn_id)
+    if isinstance(outcome, KeyReused):
+        return key_reused()
     if isinstance(outcome, UnknownParent):
         return no_parent(
             f"Response '{new.previous_id}' cannot be continued: it is not kept any more, or one "

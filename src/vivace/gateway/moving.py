@@ -18,7 +18,7 @@ from vivace.conversation.session import Decision, Say, Session, Ticket
 from vivace.errors import NotFound, RequestError
 from vivace.gateway.archive import Archive
 from vivace.gateway.meter import Outlet
-from vivace.gateway.ports import RunDirectory
+from vivace.gateway.ports import RunDirectory, RunningTurn
 from vivace.gateway.reviving import PASSING
 from vivace.gateway.runs import Asker, Home, Run
 from vivace.gateway.seats import Resumed
@@ -28,11 +28,11 @@ from vivace.protocol.codec import error_frame
 from vivace.protocol.requests import Resume
 from vivace.scheduling.memory import Memory
 
-__all__ = ["Ground", "Moves"]
+__all__ = ["HEIR_SECONDS", "Ground", "Moves"]
 
 _PATIENCE = 10.0
 """Seconds that who comes back for a turn waits for an engine, when none takes it at once."""
-_HEIR_SECONDS = 10.0
+HEIR_SECONDS = 10.0
 """How long it takes at most until what follows a steered turn has begun."""
 
 
@@ -71,7 +71,7 @@ class Moves:
     ) -> None:
         self._ground = ground
         self._asker = weakref.ref(asker)  # which holds this: nobody waits for a collector of cycles
-        self._owner = asker.owner
+        self.owner = asker.owner
         self._session = session
         self._outlet = outlet
         self._runs = runs
@@ -116,15 +116,15 @@ class Moves:
 
     async def resume(self, event: Resume) -> None:
         after = -1 if event.starting_after is None else event.starting_after
-        await self._wake(event.response_id)
-        run = await self._ground.runs.find(event.response_id, self._owner)
-        if isinstance(run, Run) and self._take(run, after, event.stream_id):
+        await self.wake(event.response_id)
+        run = await self._ground.runs.find(event.response_id, self.owner)
+        if isinstance(run, Run) and self.take(run, after, event.stream_id):
             return
         self._session.make_room(event.stream_id)
         record = await record_of(
-            self._ground.archive, self._ground.memory, event.response_id, self._owner
+            self._ground.archive, self._ground.memory, event.response_id, self.owner
         )
-        held = self._ground.memory.take(self._owner, "answers", record.weight)
+        held = self._ground.memory.take(self.owner, "answers", record.weight)
         # Inline: nothing else begins on this lane before all of it is told.
         async with aclosing(record.after(after, event.stream_id)) as told:
             async for events in told:
@@ -133,27 +133,31 @@ class Moves:
         if record.steered:
             await self._take_heir(event)
 
-    async def _wake(self, response_id: str) -> None:
+    async def wake(self, response_id: str) -> None:
         """An engine that has no room yet is waited for, though not for ever."""
         until = time.monotonic() + _PATIENCE
         while True:
             try:
-                return await self._ground.wake(response_id, self._owner)
+                return await self._ground.wake(response_id, self.owner)
             except PASSING as error:
                 if time.monotonic() > until:
                     raise
                 await asyncio.sleep(min(error.retry_after or 1.0, 1.0))
 
-    def _take(self, run: Run, after: int, lane: str | None) -> bool:
-        """Whether it is here now; it is not if it has ended. Nothing happens in between."""
+    def take(self, run: Run, after: int, lane: str | None, *, place: Ticket | None = None) -> bool:
+        """Whether it is here now; it is not if it has ended. Nothing happens in between. ``place``
+        has the lane for it until then."""
         if run.record is None or run.seat is None:
             return False
         asker = self._asker()
         if asker is None:
             return False
-        self._session.make_room(lane, run.ticket)
+        if place is None:
+            self._session.make_room(lane, run.ticket)
         if not run.home.part(run, self):
             return False
+        if place is not None:
+            self._session.give_way(place)
         self._session.adopt(run.ticket, lane)
         self._runs[run.id] = run
         resumed = Resumed(self._outlet, run.record.reader(after, lane))
@@ -164,20 +168,28 @@ class Moves:
 
     async def _take_heir(self, event: Resume) -> None:
         """What follows a steered turn is told from its beginning, as if nobody had been away."""
-        until = time.monotonic() + _HEIR_SECONDS
-        while time.monotonic() < until:
-            heir = await self._ground.runs.find_heir(event.response_id, self._owner)
-            if heir is not None and heir.id != event.response_id:
-                if not (isinstance(heir, Run) and self._take(heir, -1, event.stream_id)):
-                    await self.resume(Resume(response_id=heir.id, stream_id=event.stream_id))
-                return
-            await asyncio.sleep(0.02)
+        heir = await self.heir_of(event.response_id, HEIR_SECONDS)
+        if heir is not None:
+            if not (isinstance(heir, Run) and self.take(heir, -1, event.stream_id)):
+                await self.resume(Resume(response_id=heir.id, stream_id=event.stream_id))
+            return
         raise NotFound(
             f"Response '{event.response_id}' was steered, and what was to follow it has ended or "
             "never begun. Send what you have said as the input of a new one.",
             code="response_not_found",
             param="response_id",
         )
+
+    async def heir_of(self, response_id: str, seconds: float) -> RunningTurn | None:
+        """What follows a steered turn here, as soon as it has begun."""
+        until = time.monotonic() + seconds
+        while True:
+            heir = await self._ground.runs.find_heir(response_id, self.owner)
+            if heir is not None and heir.id != response_id:
+                return heir
+            if time.monotonic() >= until:
+                return None
+            await asyncio.sleep(0.02)
 
     # -- when the client is gone ------------------------------------------------------------------
 

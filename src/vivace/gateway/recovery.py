@@ -166,6 +166,13 @@ class Recovery:
             return
         if not adopted.whole:  # it begins anew: what is known may not be all that was seen
             adopted.entries = [Jumped(now())]
+        await self._hold(adopted)
+        if not record.background:
+            await self._keeper.store.park(record.id, record.epoch, self._seconds)
+
+    async def _hold(self, adopted: Adopted) -> None:
+        """It can be found and read, and waits for an engine."""
+        record = adopted.record
         self._keeper.remember(adopted.record.id, adopted.created, map(encode, adopted.entries))
         told = await self._archive.events.open(adopted.created, record.owner)
         for entry in adopted.entries:
@@ -174,12 +181,12 @@ class Recovery:
         seconds = math.inf if record.background else self._seconds
         waiting = self._waiting[record.id] = WaitingTurn(self, adopted, told, seconds)
         await self._runs.began(waiting)
-        if not record.background:
-            await self._keeper.store.park(record.id, record.epoch, self._seconds)
 
     # -- who comes for it -------------------------------------------------------------------------
 
-    def find(self, response_id: str, owner: str) -> WaitingTurn | None:
+    async def find(self, response_id: str, owner: str) -> WaitingTurn | None:
+        if response_id in self._keeper.doubtful:
+            await self._begin_after_all(response_id, owner)
         found = self._waiting.get(response_id)
         return found if found is not None and found.owner == owner else None
 
@@ -187,6 +194,13 @@ class Recovery:
         """Those that an engine is to work on, and may have room for by now."""
         now = time.monotonic()
         return [each for each in self._waiting.values() if each.wanted and each.not_before <= now]
+
+    async def _begin_after_all(self, response_id: str, owner: str) -> None:
+        """One that went on record though its client was refused: nobody has heard a word of it."""
+        record = await self._keeper.store.find(response_id, owner)
+        if record is not None and response_id in self._keeper.doubtful:
+            self._keeper.doubtful.discard(response_id)
+            await self._hold(read(record, None))
 
     async def parent(self, adopted: Adopted) -> Link | None:
         record = adopted.record

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from vivace.conversation import compaction
 from vivace.errors import InvalidRequest, NotFound, RequestError
+from vivace.gateway.again import steered_before
 from vivace.gateway.http import (
     Begun,
     EventStream,
@@ -33,6 +34,7 @@ from vivace.gateway.telling import not_kept, record_of
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
 from vivace.protocol.events import Compacted, ErrorFrame, SteerFailed
 from vivace.protocol.items import Message, text_of
+from vivace.protocol.once import HEADER
 from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
 
 __all__ = ["ResponsesApi"]
@@ -64,7 +66,7 @@ class ResponsesApi:
     async def create(self, request: Request) -> HttpResponse:
         codex: bool = request.state.codex
         try:
-            create = decode_create(*await self._read(request))
+            create = decode_create(*await self._read(request), request.headers.get(HEADER))
         except RequestError as error:
             if not codex:  # which always asks for a stream
                 raise
@@ -87,13 +89,17 @@ class ResponsesApi:
         await begun.known.wait()
         state.headers = connection.headers
         response = begun.result()
-        if not create.body.stream:
-            return json_response(response)
-        record = await record_of(
-            self._runner.archive, self._runner.memory, response.id, state.owner
-        )
-        # It runs already, so its reader is not refused.
-        return Replay(record, -1, self._runner.memory.note(state.owner, "answers", record.weight))
+        if create.body.stream:
+            record = await record_of(
+                self._runner.archive, self._runner.memory, response.id, state.owner
+            )
+            # It runs already, so its reader is not refused.
+            held = self._runner.memory.note(state.owner, "answers", record.weight)
+            return Replay(record, -1, held)
+        if connection.again.told:
+            await connection.close()
+            return await self._as_it_stands(response.id, state.owner)
+        return json_response(response)
 
     async def compact(self, request: Request) -> HttpResponse:
         asked = decode_compact(*await self._read(request))
@@ -134,6 +140,9 @@ class ResponsesApi:
             return await self._replay(
                 response_id, owner, request.query_params.get("starting_after")
             )
+        return await self._as_it_stands(response_id, owner)
+
+    async def _as_it_stands(self, response_id: str, owner: str) -> HttpResponse:
         running = await self._runner.runs.find(response_id, owner)
         if running is not None:
             return self._answer(await running.response(), owner)
@@ -169,7 +178,7 @@ class ResponsesApi:
         """For clients without a socket; the events go to whoever reads the response."""
         response_id = request.path_params["id"]
         body, held = await self._read(request)
-        event = decode_steer(body, response_id, held)
+        event = decode_steer(body, response_id, held, request.headers.get(HEADER))
         told = await self._tell(event, response_id, request.state.owner)
         return json_response(
             msgspec.to_builtins(told.receipt) | {"successor_id": told.successor_id}
@@ -182,9 +191,13 @@ class ResponsesApi:
         return json_response(told.receipt)
 
     async def _tell(self, event: Steer | Interrupt, response_id: str, owner: str) -> Told:
+        told: Told | None = None
+        if isinstance(event, Steer):
+            told = await steered_before(self._runner.keeper.store, event, owner)
         running = await self._runner.runs.find_heir(response_id, owner)
-        if running is not None:
+        if told is None and running is not None:
             told = await running.tell(event)
+        if told is not None:
             if isinstance(told.receipt, ErrorFrame):  # it has ended since it was found
                 raise raised(told.receipt)
             if isinstance(told.receipt, SteerFailed):

@@ -64,7 +64,7 @@ class Reviving:
     async def wake(self, response_id: str, owner: str) -> None:
         """Its client is back: if it waits for that, it runs when this returns. Raises why it may
         not yet; then it waits on."""
-        waiting = self._recovery.find(response_id, owner)
+        waiting = await self._recovery.find(response_id, owner)
         if waiting is not None:
             refused = await self._revived(waiting)
             if refused is not None:

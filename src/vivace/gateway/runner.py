@@ -28,6 +28,7 @@ from vivace.conversation.session import (
     Decision,
     Fetch,
     Limits,
+    Recall,
     Refuse,
     Resent,
     Say,
@@ -45,12 +46,13 @@ from vivace.errors import (
     StoreError,
     Unauthorized,
 )
+from vivace.gateway.again import Again
 from vivace.gateway.answering import Answering
 from vivace.gateway.archive import Archive, is_whole, no_parent
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ending import Ending
 from vivace.gateway.ids import new_id, now
-from vivace.gateway.kept import Keeper, TakenAway
+from vivace.gateway.kept import Keeper, Repeated, TakenAway
 from vivace.gateway.listening import Listening
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
@@ -64,7 +66,7 @@ from vivace.gateway.runs import REVOKED, Run, going_down
 from vivace.gateway.tasks import Tasks
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
-from vivace.protocol.events import ErrorFrame, Event, SteerAccepted
+from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.foreign import as_sent
 from vivace.protocol.requests import (
     ClientEvent,
@@ -230,6 +232,7 @@ class Connection:
         self._session = Session(new_id, runner.limits, once=once)
         self._runs: dict[str, Run] = {}
         self._moves = Moves(runner.ground, self, self._session, outlet, self._runs)
+        self.again = Again(runner.ground, runner.keeper, self._moves, self._session, outlet)
         self._early: dict[str, list[Stop]] = {}
         self._adopted: dict[str, WaitingTurn] = {}
         self._remembering: set[str | None] = set()
@@ -251,6 +254,8 @@ class Connection:
         if isinstance(event, CreateResponse):
             event = self._as_meant(event)
             self._notes.skipped(event)
+        elif isinstance(event, Steer) and await self.again.steered(event):
+            return
         await self.act(self._session.receive(event, self._resent(event)))
 
     def _as_meant(self, event: CreateResponse) -> CreateResponse:
@@ -262,11 +267,9 @@ class Connection:
     def _resent(self, event: ClientEvent) -> Resent | None:
         """What a client says again that names no turn to continue, as it cannot or will not. What
         is to be stored is stored whole."""
-        if not isinstance(event, CreateResponse) or event.stored:
+        if not isinstance(event, CreateResponse) or event.stored or event.fill is not None:
             return None
-        if event.fill is not None or event.body.previous_response_id is not None:
-            return None
-        ends = marks(event.items)
+        ends = marks(event.items) if event.body.previous_response_id is None else []
         if not ends:
             return None
         found = self._runner.archive.resent(ends, self.owner)
@@ -344,25 +347,23 @@ class Connection:
                 await self._outlet.send(self._refused(decision.ticket, decision.error))
             case Start():
                 self._spawn(self._run(decision.ticket), decision.ticket)
+            case Recall():
+                self._spawn(self.again.recall(decision.ticket), decision.ticket)
             case Fetch():
                 self._spawn(self._fetch(decision.ticket, decision.response_id), decision.ticket)
             case Stop():
                 await self._stop(decision)
 
     async def _stop(self, order: Stop) -> None:
+        if self.again.stop(order.ticket):
+            return
         run = self._runs.get(order.ticket.id)
         if run is None:  # its task has not come to run yet
             self._early.setdefault(order.ticket.id, []).append(order)
         else:
-            self._record_steer(run, order)
+            run.record_steer(order)
             if not run.stop(order) and order.receipt is not None:
                 await run.outlet.send([order.receipt])
-
-    def _record_steer(self, run: Run, order: Stop) -> None:
-        if run.kept is not None and isinstance(order.receipt, SteerAccepted):
-            for steer in run.ticket.steers:
-                if steer.id == order.receipt.steer.id:
-                    run.kept.steered(steer)
 
     def _spawn(self, work: Coroutine[Any, Any, None], ticket: Ticket | None = None) -> None:
         lasting = self._moves.left or (ticket is not None and ticket.background)
@@ -374,6 +375,9 @@ class Connection:
         try:
             with cancels_of_others():
                 await work
+        except Repeated as known:
+            self._early.pop(ticket.id, None)
+            await self._guarded(self.again.retell(ticket, known.turn_id), ticket)
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
             self._early.pop(ticket.id, None)
             refusal, waiting = self._refusal(ticket, error), self._adopted.pop(ticket.id, None)

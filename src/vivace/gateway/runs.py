@@ -18,7 +18,7 @@ from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Record, RunningTurn, Told
 from vivace.gateway.seats import Seat
 from vivace.gateway.tasks import Tasks
-from vivace.protocol.events import Event, Response
+from vivace.protocol.events import Event, Response, SteerAccepted
 from vivace.protocol.requests import Interrupt, Steer
 
 __all__ = ["REVOKED", "LocalRuns", "Run", "going_down"]
@@ -188,6 +188,13 @@ class Run:
             self.stopping = order.how
             self.task.cancel()
         return True
+
+    def record_steer(self, order: Stop) -> None:
+        """Before its receipt goes out."""
+        if self.kept is not None and isinstance(order.receipt, SteerAccepted):
+            for steer in self.ticket.steers:
+                if steer.id == order.receipt.steer.id:
+                    self.kept.steered(steer)
 
     def refuse(self) -> None:
         """Nobody has heard of it, and nobody will."""

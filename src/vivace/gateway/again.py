@@ -1,0 +1,169 @@
+"""Requests that are sent again, and known by their key: their answer is the turn of the first time.
+
+Over HTTP that turn is read, and stays with whoever has it. A WebSocket takes it over while it runs,
+as ``response.resume`` does, so that it can be steered from there. If it was deleted its key still
+stands for it: nothing is run, and the client hears that it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+
+from vivace.conversation.session import Say, Session, Ticket
+from vivace.errors import InvalidRequest, NotFound, RequestError, Unavailable
+from vivace.gateway.kept import Keeper, stored_key
+from vivace.gateway.meter import Outlet
+from vivace.gateway.moving import HEIR_SECONDS, Ground, Moves
+from vivace.gateway.ports import Record, RunningTurn, Told
+from vivace.gateway.runs import Run
+from vivace.gateway.telling import record_of
+from vivace.protocol.codec import error_payload
+from vivace.protocol.events import ReturnedSteer, SteerAccepted, SteerFailed, SteerReceipt
+from vivace.protocol.once import key_reused
+from vivace.protocol.requests import Steer
+from vivace.store.base import KeyReused, Store
+from vivace.store.values import OPEN_ORDERS
+
+__all__ = ["Again", "steered_before"]
+
+log = logging.getLogger("vivace.turns")
+
+
+class Again:
+    """Of one connection: its requests that were sent before."""
+
+    def __init__(
+        self, ground: Ground, keeper: Keeper, moves: Moves, session: Session, outlet: Outlet
+    ) -> None:
+        self._ground = ground
+        self._store = keeper.store
+        self._moves = moves
+        self._session = session
+        self._outlet = outlet
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self.told = False
+        """Whether a turn of an earlier request was told of here."""
+
+    async def recall(self, ticket: Ticket) -> None:
+        """Look whether a request was sent before, and answer it if it was."""
+        key = stored_key(ticket.request.once)
+        assert key is not None
+        known = await self._store.find_key(key, self._moves.owner)
+        if isinstance(known, KeyReused):
+            raise key_reused()
+        if known is None:
+            await self._moves.act(self._session.is_new(ticket))
+        else:
+            await self.retell(ticket, known)
+
+    async def steered(self, event: Steer) -> bool:
+        """Whether a steer was sent before, and has its answer again."""
+        told = await steered_before(self._store, event, self._moves.owner)
+        if told is not None and told.receipt is not None:
+            await self._moves.act([Say(told.receipt)])
+        return told is not None
+
+    async def retell(self, ticket: Ticket, turn_id: str) -> None:
+        """Tell of the turn that its key stands for, on its lane."""
+        self.told = True
+        task = asyncio.current_task()
+        if task is not None and self._session.retells(ticket):
+            log.info("told again turn=%s", turn_id)
+            self._telling[ticket.id] = task
+            try:
+                await self._tell(ticket, turn_id)
+            except asyncio.CancelledError:
+                if ticket.id in self._telling:
+                    raise
+                task.uncancel()  # nobody listens any more
+            finally:
+                self._telling.pop(ticket.id, None)
+        await self._moves.act(self._session.retold(ticket))
+
+    def stop(self, ticket: Ticket) -> bool:
+        """End the telling, if it is one: the client is gone."""
+        task = self._telling.pop(ticket.id, None)
+        if task is not None:
+            task.cancel()
+        return task is not None
+
+    async def _tell(self, ticket: Ticket, turn_id: str) -> None:
+        run = await self._running(turn_id)
+        patience = HEIR_SECONDS if run is not None else 0.0
+        while not self._taken(run, ticket):
+            record = await self._record(turn_id)
+            async with aclosing(record.after(-1, ticket.lane)) as told:
+                async for events in told:
+                    await self._outlet.send([*events])
+            heir = await self._moves.heir_of(turn_id, patience) if record.steered else None
+            if heir is None:
+                return
+            turn_id = heir.id
+            run = await self._running(turn_id)
+
+    async def _running(self, turn_id: str) -> RunningTurn | None:
+        await self._moves.wake(turn_id)
+        return await self._ground.runs.find(turn_id, self._moves.owner)
+
+    def _taken(self, run: RunningTurn | None, ticket: Ticket) -> bool:
+        """Whether it goes on here, in place of the request that was sent again."""
+        if self._session.alone or not isinstance(run, Run):
+            return False
+        return self._moves.take(run, -1, ticket.lane, place=ticket)
+
+    async def _record(self, turn_id: str) -> Record:
+        archive, owner = self._ground.archive, self._moves.owner
+        try:
+            return await record_of(archive, self._ground.memory, turn_id, owner)
+        except NotFound:
+            kept = await archive.find(turn_id, owner)
+            if kept is None:
+                raise _gone(turn_id) from None
+            if kept.status is None:
+                raise _not_here() from None
+            raise
+
+
+async def steered_before(store: Store, event: Steer, owner: str) -> Told | None:
+    """What became of a steer that was sent before; None if it was not, or is still on its way: then
+    the session that has it answers."""
+    key = stored_key(event.once)
+    known = await store.find_key(key, owner) if key is not None else None
+    if isinstance(known, KeyReused):
+        raise key_reused()
+    order = await store.find_order(known, owner) if known is not None else None
+    if order is None or order.state in OPEN_ORDERS:
+        return None
+    target = event.previous_response_id
+    if order.state == "applied":
+        taken = SteerReceipt(id=order.id, previous_response_id=target)
+        return Told(SteerAccepted(sequence_number=0, steer=taken), order.applied_by)
+    why = InvalidRequest(
+        "The response ended before this could be applied; send it as the input of a new one.",
+        code="successor_creation_failed",
+    )
+    back = ReturnedSteer(id=order.id, previous_response_id=target, input=event.input)
+    return Told(SteerFailed(sequence_number=0, error=error_payload(why), steer=back), None)
+
+
+def _gone(turn_id: str) -> RequestError:
+    return NotFound(
+        f"This idempotency key stands for response '{turn_id}', which was deleted or is too old. "
+        "Nothing was run. To ask again, choose a new key.",
+        code="response_not_found",
+        param="idempotency_key",
+    )
+
+
+def _not_here() -> RequestError:
+    """A gateway that is just started takes up what was left; another one's turns are not here."""
+    error = Unavailable(
+        "The response that this idempotency key stands for is in progress, and cannot be told of "
+        "here yet. Nothing was run; send the request again in a moment.",
+        code="idempotency_key_in_use",
+        retry_after=1,
+    )
+    error.status = 409
+    return error
