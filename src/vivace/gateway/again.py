@@ -24,7 +24,6 @@ from vivace.protocol.events import ReturnedSteer, SteerAccepted, SteerFailed, St
 from vivace.protocol.once import key_reused
 from vivace.protocol.requests import Steer
 from vivace.store.base import KeyReused, Store
-from vivace.store.values import OPEN_ORDERS
 
 __all__ = ["Again", "steered_before"]
 
@@ -134,7 +133,7 @@ async def steered_before(store: Store, event: Steer, owner: str) -> Told | None:
     if isinstance(known, KeyReused):
         raise key_reused()
     order = await store.find_order(known, owner) if known is not None else None
-    if order is None or order.state in OPEN_ORDERS:
+    if order is None or order.state in ("accepted", "pending"):
         return None
     target = event.previous_response_id
     if order.state == "applied":
