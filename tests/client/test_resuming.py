@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +30,8 @@ class Proxy:
         self._open: set[asyncio.StreamWriter] = set()
         self.connections = 0
         self.refuses = False
+        self.requests_to_lose = 0
+        """How many requests are passed on, and their connection is cut before an answer comes."""
 
     def cut(self) -> None:
         for writer in self._open:
@@ -40,7 +45,28 @@ class Proxy:
         self.connections += 1
         there = await asyncio.open_connection("127.0.0.1", self._port)
         self._open |= {writer, there[1]}
-        await asyncio.gather(self._pass(reader, there[1]), self._pass(there[0], writer))
+        await asyncio.gather(self._ask(reader, there[1], writer), self._pass(there[0], writer))
+
+    async def _ask(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        back: asyncio.StreamWriter,
+    ) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            writer.write(await reader.readuntil(b"\r\n\r\n"))
+            while data := await reader.read(65536):
+                if self.requests_to_lose:
+                    self.requests_to_lose -= 1
+                    back.transport.abort()
+                    writer.write(data)
+                    await writer.drain()
+                    await asyncio.sleep(0.2)  # it is read there before that end is gone, too
+                    writer.transport.abort()
+                    return
+                writer.write(data)
+                await writer.drain()
+        writer.close()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -225,3 +251,91 @@ def test_a_server_that_refuses_to_wait_is_asked_without() -> None:
 
     assert asyncio.run(asyncio.wait_for(asked(), 20)) == "Yes."
     assert len(heard) == 2
+
+
+# -- before anything has come ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_request_whose_answer_was_lost_is_sent_again_and_runs_once(
+    tmp_path: Path, times: int
+) -> None:
+    async def asked(gateway: RunningGateway) -> list[str]:
+        async with behind_proxy(gateway) as (connection, proxy):
+            first = await read(connection, {})
+            assert connection.response is not None
+            proxy.requests_to_lose = times
+            before = connection.response.id
+            second = await read(connection, {}, previous_response_id=before)
+            assert proxy.connections == 1 + times
+            return ["".join(first), "".join(second)]
+
+    config = configuration(engine={"rate": 100}, store={"path": "turns.db"})
+    with RunningGateway([Reply(then=(Say(WORDS),))], config=config, base=tmp_path) as gateway:
+        assert asyncio.run(asyncio.wait_for(asked(gateway), 60)) == [WORDS, WORDS]
+    with sqlite3.connect(tmp_path / "turns.db") as db:
+        assert db.execute("SELECT count(*) FROM turns").fetchone() == (2,)
+
+
+def test_a_connection_that_broke_between_two_answers_is_made_again() -> None:
+    async def asked(gateway: RunningGateway) -> str:
+        async with behind_proxy(gateway) as (connection, proxy):
+            await read(connection, {})
+            proxy.cut()
+            await asyncio.sleep(0.2)
+            return "".join(await read(connection, {}))
+
+    with slow(Reply(then=(Say(WORDS),))) as gateway:
+        assert asyncio.run(asyncio.wait_for(asked(gateway), 60)) == WORDS
+
+
+def test_one_that_is_not_kept_is_not_sent_again() -> None:
+    async def asked(gateway: RunningGateway) -> None:
+        async with behind_proxy(gateway) as (connection, proxy):
+            proxy.requests_to_lose = 1
+            with pytest.raises(ClientError, match="closed the connection"):
+                await read(connection, {}, store=False)
+
+    with slow(Reply(then=(Say(WORDS),))) as gateway:
+        asyncio.run(asyncio.wait_for(asked(gateway), 60))
+
+
+def test_what_the_server_says_to_a_request_that_was_sent_again_is_told() -> None:
+    async def asked(gateway: RunningGateway) -> None:
+        async with behind_proxy(gateway) as (connection, proxy):
+            proxy.requests_to_lose = 1
+            with pytest.raises(ClientError, match="nobody"):
+                await read(connection, {}, model="nobody")
+
+    with slow(Reply(then=(Say(WORDS),))) as gateway:
+        asyncio.run(asyncio.wait_for(asked(gateway), 60))
+
+
+def test_a_server_that_knows_no_keys_is_asked_without() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def answer(socket: ServerConnection) -> None:
+        async for message in socket:
+            seen.append(json.loads(message))
+            known = {"type", "input", "on_disconnect"}
+            unknown = [name for name in seen[-1] if name not in known]
+            if unknown:
+                error = {"code": "unknown_parameter", "param": unknown[0], "message": "Unknown."}
+                await socket.send(json.dumps({"type": "error", "error": error}))
+                continue
+            response = {"id": "resp_1", "status": "completed", "output": []}
+            for number, kind in enumerate(("response.created", "response.completed")):
+                event = {"type": kind, "sequence_number": number, "response": response}
+                await socket.send(json.dumps(event))
+
+    async def asked() -> None:
+        async with serve(answer, "127.0.0.1", 0) as server:
+            [listening] = server.sockets
+            port = listening.getsockname()[1]
+            async with open_connection(f"http://127.0.0.1:{port}/v1") as connection:
+                connection.waits = True
+                assert await read(connection, {}) == []
+
+    asyncio.run(asyncio.wait_for(asked(), 60))
+    assert "idempotency_key" in seen[0]
+    assert "idempotency_key" not in seen[-1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -26,7 +27,7 @@ from vivace.client.resuming import Broken, ResumingWire, Wire
 
 __all__ = ["ClientError", "Connection", "Figures", "open_connection"]
 
-_DISPENSABLE = ("on_disconnect", "prediction", "seed", "temperature")
+_DISPENSABLE = ("idempotency_key", "on_disconnect", "prediction", "seed", "temperature")
 """Fields that another endpoint may not know and that an answer can do without."""
 
 _LONGEST_ANSWER = 16_000_000
@@ -157,7 +158,8 @@ class Connection:
         self.on_refusal: Callable[[str], object] = _nothing
         """Called with the reason when its thinking cannot be ended."""
         self.waits = False
-        """Whether a server that can is to go on when the connection breaks, until it is back."""
+        """Whether a server that can is to go on when the connection breaks, until it is back. What
+        is to be kept has a key then, so that it may be sent again."""
         if isinstance(wire, ResumingWire):
             wire.on_back = self._note_back
         self.on_back: Callable[[], object] = _nothing
@@ -259,9 +261,15 @@ class Connection:
 
     async def _create(self, body: Event) -> None:
         known = {name: each for name, each in body.items() if name not in self._unknown}
-        if self.waits and "on_disconnect" not in self._unknown:
-            known["on_disconnect"] = "wait"
+        known |= {name: each for name, each in self._own(body).items() if name not in self._unknown}
         await self._wire.send({"type": "response.create", **known})
+
+    def _own(self, body: Event) -> Event:
+        """What we say beside it, so that we may come back to it, or say it again."""
+        if not self.waits:
+            return {}
+        kept = body.get("store") is not False
+        return {"on_disconnect": "wait"} | ({"idempotency_key": uuid.uuid4().hex} if kept else {})
 
     async def _say_late(self, body: Event) -> None:
         """The answer was over when our words arrived: they are the next thing to say."""
@@ -294,7 +302,7 @@ class Connection:
 
     def _can_do_without(self, refused: ClientError, body: Event) -> bool:
         """Whether a field that only some endpoints know is to blame; it is not sent again."""
-        given = {*body, "on_disconnect"} if self.waits else {*body}
+        given = {*body, *self._own(body)}
         sent = [name for name in _DISPENSABLE if name in given and name not in self._unknown]
         said = re.findall(r"\w+", f"{refused.param} {refused}")
         named = [name for name in sent if name in said]

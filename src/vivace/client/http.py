@@ -74,6 +74,7 @@ class HttpWire:
     def _create(self, body: Event) -> None:
         given = body.get("input") or []
         items = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+        body.pop("idempotency_key", None)  # nothing is sent again here
         previous = body.pop("previous_response_id", None)
         if previous is not None and self._response and previous == self._response.id:
             items = [*self._conversation(), *items]

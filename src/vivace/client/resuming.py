@@ -2,7 +2,8 @@
 for on another one, and whoever reads hears nothing of it twice.
 
 Only a server that numbers its events and knows ``response.resume`` can do that; with another, a
-broken connection is what it always was.
+broken connection is what it always was. Where it breaks before the answer has begun, nobody knows
+whether the request arrived: one with an idempotency key is sent again, and runs once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ __all__ = ["Broken", "ResumingWire", "Wire"]
 _PATIENCE_S = 15.0
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 2.0
+_IN_USE = "idempotency_key_in_use"
+"""Somebody answers the request who cannot be reached yet."""
 
 Event = dict[str, Any]
 
@@ -50,6 +53,8 @@ class ResumingWire:
         """Called when the connection was lost and is back."""
         self._kept = False
         self._waits = False
+        self._unheard: Event | None = None
+        """A request with a key, of whose answer nothing has come."""
         self._id: str | None = None
         self._number: int | None = None
         self._asked: list[Event] = []
@@ -67,7 +72,11 @@ class ResumingWire:
             self._asked, self._lost = [], []
             self._kept = event.get("store") is not False
             self._waits = event.get("on_disconnect") == "wait"
-            await self._wire.send(event)
+            self._unheard = event if "idempotency_key" in event else None
+            try:
+                await self._wire.send(event)
+            except Broken as broken:
+                await self._come_back(broken)
             return
         self._asked.append(event)
         try:
@@ -83,6 +92,10 @@ class ResumingWire:
             except Broken as broken:
                 await self._come_back(self._broken or broken)
                 continue
+            if self._unheard and event.type == "error" and event.failure.code == _IN_USE:
+                told = event.failure.told()
+                await self._come_back(self._broken or Broken(str(told), told.code))
+                continue
             self._hear(event)
         return self._made_up.popleft()
 
@@ -93,7 +106,8 @@ class ResumingWire:
 
     def _hear(self, event: ServerEvent) -> None:
         if self._broken is not None:
-            if event.type == "error":  # it does not know the answer any more, or not how to
+            if event.type == "error" and self._unheard is None:
+                # It does not know the answer any more, or not how to go on.
                 raise self._broken
             self._broken = None
             self.on_back()
@@ -116,7 +130,7 @@ class ResumingWire:
             return True
         created = event.response if event.type == "response.created" else None
         if created is not None and created.id != self._id:
-            self._id = created.id
+            self._id, self._unheard = created.id, None
         elif self._number is not None and number <= self._number:
             return False
         self._number, self._until = number, self._until and time.monotonic() + _PATIENCE_S
@@ -158,17 +172,19 @@ class ResumingWire:
 
     @property
     def _resumable(self) -> bool:
+        if self._unheard is not None:
+            return True
         return self._id is not None and self._number is not None and (self._kept or self._waits)
 
     async def _come_back(self, broken: Broken) -> None:
         if not self._resumable:
             raise broken
         self._broken = broken
+        wait = 0.0 if self._unheard is not None and self._until is None else _FIRST_WAIT_S
         self._until = self._until or time.monotonic() + _PATIENCE_S
-        wait = _FIRST_WAIT_S
         while True:
             await asyncio.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - not to be guessed
-            wait = min(2 * wait, _LONGEST_WAIT_S)
+            wait = min(2 * wait or _FIRST_WAIT_S, _LONGEST_WAIT_S)
             if time.monotonic() > self._until:
                 raise broken
             try:
@@ -184,6 +200,9 @@ class ResumingWire:
                     raise broken from None
 
     async def _ask_for_the_rest(self) -> None:
+        if self._unheard is not None:
+            await self._wire.send(self._unheard)
+            return
         asked, self._asked = self._asked, []
         resume = {"type": "response.resume", "response_id": self._id}
         await self._wire.send(resume | {"starting_after": self._number})
