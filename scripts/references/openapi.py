@@ -16,6 +16,8 @@ from msgspec import Struct, field
 from vivace.errors import (
     Forbidden,
     InvalidRequest,
+    KeyBusy,
+    KeyReuse,
     NotFound,
     RequestError,
     ServerFault,
@@ -178,6 +180,7 @@ class Operation(Struct, kw_only=True):
     streams: bool = False
     """Whether the answer may be server-sent events."""
     query: dict[str, Any] = {}
+    header: dict[str, Any] = {}
     may: tuple[type[RequestError], ...] = ()
     """How it may refuse, beside what any endpoint may do."""
     keyless: bool = False
@@ -189,6 +192,8 @@ _BODY = (InvalidRequest, TooLarge)
 _TURN = (*_BODY, NotFound, TooManyRequests, ServerFault, Unavailable)
 _KEPT = (NotFound, ServerFault, Unavailable)
 _ONE = "/v1/responses/{id}"
+_KEY = {"Idempotency-Key": _TEXT | {"minLength": 1, "maxLength": 256}}
+"""The same as the field ``idempotency_key``."""
 
 OPERATIONS = (
     Operation(
@@ -198,7 +203,8 @@ OPERATIONS = (
         takes=CreateBody,
         gives=Response,
         streams=True,
-        may=_TURN,
+        header=_KEY,
+        may=(*_TURN, KeyBusy, KeyReuse),
     ),
     Operation(
         id="compact",
@@ -240,7 +246,8 @@ OPERATIONS = (
         does="Send the answer another way while it is written.",
         takes=SteerBody,
         gives=Steered,
-        may=(*_BODY, *_KEPT),
+        header=_KEY,
+        may=(*_BODY, *_KEPT, KeyReuse),
     ),
     Operation(
         id="interruptResponse",
@@ -342,7 +349,9 @@ _WORDS = {
     403: "The Host or the Origin is not allowed.",
     404: "There is no such model or response.",
     408: "The request did not arrive in time.",
+    409: "The idempotency key's response is in progress, and cannot be told of here yet.",
     413: "The body is larger than this server takes.",
+    422: "The idempotency key stands for another request.",
     429: "Over a limit; retry-after says how long.",
     431: "The headers are more than this server takes.",
     500: "A fault of the server's, or a stored response that cannot be read.",
@@ -412,7 +421,9 @@ def _operation(operation: Operation, path: str) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": _TEXT | {"minLength": 1}}
         for name in re.findall(r"{(\w+)}", path)
     ] + [
-        {"name": name, "in": "query", "schema": schema} for name, schema in operation.query.items()
+        {"name": name, "in": place, "schema": schema}
+        for place, known in (("query", operation.query), ("header", operation.header))
+        for name, schema in known.items()
     ]
     if parameters:
         made["parameters"] = parameters

@@ -11,7 +11,9 @@
     │   ├── Unauthorized         401  no key, or one that is not known
     │   ├── Forbidden            403  the key or the Origin may not do this
     │   ├── NotFound             404  no such model or response
+    │   ├── KeyBusy              409  an idempotency key whose turn cannot be told of here yet
     │   ├── TooLarge             413  body, frame or field over its bound
+    │   ├── KeyReuse             422  an idempotency key that stands for another request
     │   ├── TooManyRequests      429  over a limit; try again later
     │   ├── ServerFault          500  a fault of ours, or a stored turn that cannot be read
     │   └── Unavailable          503  draining, or no engine can take it
@@ -54,6 +56,8 @@ __all__ = [
     "Forbidden",
     "GaveUp",
     "InvalidRequest",
+    "KeyBusy",
+    "KeyReuse",
     "LogError",
     "NotFound",
     "RequestError",
@@ -145,9 +149,20 @@ class NotFound(RequestError):
     default_code = "not_found"
 
 
+class KeyBusy(RequestError):
+    status = 409
+    type = "server_error"
+    default_code = "idempotency_key_in_use"
+
+
 class TooLarge(RequestError):
     status = 413
     default_code = "request_too_large"
+
+
+class KeyReuse(RequestError):
+    status = 422
+    default_code = "idempotency_key_reused"
 
 
 class TooManyRequests(RequestError):

@@ -148,7 +148,9 @@ def test_a_key_is_its_owners(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["", "x" * 257, "a\nb", "\x00"])
 def test_what_is_no_key_is_refused(http: httpx.Client, key: str) -> None:
-    assert problem(ask(http, key=None, idempotency_key=key)) == (400, "invalid_value")
+    refused = ask(http, key=None, idempotency_key=key)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "idempotency_key"
     assert ask(http, key="x" * 256).status_code == 200
 
 
@@ -223,6 +225,26 @@ def test_of_many_at_once_on_postgres_one_runs(postgres: Postgres) -> None:
         assert {said(each.json()) for each in answers} == {"early late"}
         assert ask(http, "slow").json() == answers[0].json()
         assert problem(ask(http, "other")) == (422, "idempotency_key_reused")
+    assert asyncio.run(_count(url)) == 1
+
+
+def test_what_runs_on_another_gateway_is_told_here_when_it_has_ended(postgres: Postgres) -> None:
+    url = postgres.database()
+    config = configuration(store={"url": url})
+    with (
+        RunningGateway([SLOW], config=config) as one,
+        RunningGateway([SLOW], config=config) as other,
+        Socket(one.url) as socket,
+        other.http as http,
+    ):
+        socket.create("slow", idempotency_key="k")
+        until_word(socket)
+        busy = ask(http, "slow")
+        assert problem(busy) == (409, "idempotency_key_in_use")
+        assert busy.headers["retry-after"] == "1"
+        done = socket.until_end()[-1]["response"]
+        assert ask(http, "slow").json() == done
+        assert other.engine.running() == 0
     assert asyncio.run(_count(url)) == 1
 
 

@@ -12,7 +12,7 @@ import logging
 from contextlib import aclosing
 
 from vivace.conversation.session import Say, Session, Ticket
-from vivace.errors import InvalidRequest, NotFound, RequestError, Unavailable
+from vivace.errors import InvalidRequest, KeyBusy, NotFound, RequestError
 from vivace.gateway.kept import Keeper, stored_key
 from vivace.gateway.meter import Outlet
 from vivace.gateway.moving import HEIR_SECONDS, Ground, Moves
@@ -158,11 +158,9 @@ def _gone(turn_id: str) -> RequestError:
 
 def _not_here() -> RequestError:
     """A gateway that is just started takes up what was left; another one's turns are not here."""
-    error = Unavailable(
+    return KeyBusy(
         "The response that this idempotency key stands for is in progress, and cannot be told of "
         "here yet. Nothing was run; send the request again in a moment.",
-        code="idempotency_key_in_use",
+        param="idempotency_key",
         retry_after=1,
     )
-    error.status = 409
-    return error

@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from vivace.errors import InvalidRequest, RequestError
+from vivace.errors import InvalidRequest, KeyReuse, RequestError
 
-__all__ = ["HEADER", "REUSED", "Once", "key_of", "key_reused", "needs_store", "once_of"]
+__all__ = ["HEADER", "IdempotencyKey", "Once", "key_of", "key_reused", "needs_store", "once_of"]
 
 HEADER = "idempotency-key"
 FIELD = "idempotency_key"
-REUSED = "idempotency_key_reused"
 
 _LONGEST = 256
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=_LONGEST)]
 
 _BESIDE = frozenset(
     {
@@ -84,11 +84,8 @@ def needs_store() -> RequestError:
 
 
 def key_reused() -> RequestError:
-    error = InvalidRequest(
+    return KeyReuse(
         "This idempotency key stands for another request of yours. Send that one as it was, or "
         "choose a new key for this one; a key is known for 24 hours.",
-        code=REUSED,
         param=FIELD,
     )
-    error.status = 422
-    return error

@@ -16,7 +16,7 @@ from vivace.protocol.items import (
     Tool,
     check_depth,
 )
-from vivace.protocol.once import Once
+from vivace.protocol.once import IdempotencyKey, Once
 
 __all__ = [
     "AllowedTools",
@@ -207,7 +207,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     stop: Stops | None = None
     seed: int | None = None
     on_disconnect: Literal["stop", "wait"] | None = None
-    idempotency_key: str | None = None
+    idempotency_key: IdempotencyKey | None = None
 
 
 class Toolbox(Struct, frozen=True):
@@ -294,7 +294,7 @@ class SteerEvent(Struct, frozen=True, kw_only=True):
     input: Raw = Raw(b"")
     when: SteerWhen = "now"
     """Ours: at the next token, when the item in the making is done, or to end the thinking."""
-    idempotency_key: str | None = None
+    idempotency_key: IdempotencyKey | None = None
     """Ours: sent again with the same key, it is applied once."""
 
 
@@ -303,7 +303,7 @@ class SteerBody(Struct, frozen=True, kw_only=True):
 
     input: Raw = Raw(b"")
     when: SteerWhen = "now"
-    idempotency_key: str | None = None
+    idempotency_key: IdempotencyKey | None = None
 
 
 class Steer(SteerEvent, frozen=True, kw_only=True):
