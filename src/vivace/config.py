@@ -224,7 +224,8 @@ class ScriptedConfig(_Engine, frozen=True, kw_only=True, tag="scripted"):
     """How many of them are kept free for interactive work."""
     silence_seconds: Seconds = 5
     """How long it may have work and finish no step of it, for anyone, before its turns go on at
-    another engine of their tier. While a prompt is read it may take longer."""
+    another engine of their tier; without another they wait. While a prompt is read it may take
+    longer."""
 
 
 class OpenAIConfig(_Engine, frozen=True, kw_only=True, tag="openai"):
@@ -261,7 +262,8 @@ class LlamaCppConfig(_Engine, frozen=True, kw_only=True, tag="llamacpp"):
     """How many of them are kept free for interactive work."""
     silence_seconds: Seconds = 5
     """How long it may have work and finish no step of it, for anyone, before its turns go on at
-    another engine of their tier. While a prompt is read it may take longer."""
+    another engine of their tier; without another they wait. While a prompt is read it may take
+    longer."""
     gpu_layers: Count = 999
     """How many of the model's layers go to the GPU, as far as there is one; 0 uses none."""
     batch_size: Tokens = 512
@@ -293,7 +295,8 @@ class VllmConfig(_Engine, frozen=True, kw_only=True, tag="vllm"):
     """How many of them are kept free for interactive work."""
     silence_seconds: Seconds = 5
     """How long it may have work and finish no step of it, for anyone, before its turns go on at
-    another engine of their tier. While a prompt is read it may take longer."""
+    another engine of their tier; without another they wait. While a prompt is read it may take
+    longer."""
     speculation: Literal["edits", "exact"] | None = None
     """Draft answers from the text they rewrite: much faster edits, on an engine for them. With
     ``exact`` every step is equally wide, so that drafts cannot change how the engine rounds."""

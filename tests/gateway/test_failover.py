@@ -385,11 +385,12 @@ def test_where_nobody_else_could_go_on_a_silent_engine_is_waited_for() -> None:
                 engines.engines[0].thaw()
 
             gateway.run(freeze())
-            eventually(lambda: gateway.http.get("/readyz").status_code == 503)
+            eventually(lambda: 'vivace_engine_up{engine="replica0"} 0.0' in metrics(gateway))
+            assert gateway.http.get("/readyz").status_code == 200  # it takes turns all the same
             gateway.run(thaw())
             response = socket.until_end()[-1]["response"]
             assert (response["status"], said(response)) == ("completed", " word" * 20)
-            eventually(lambda: gateway.http.get("/readyz").status_code == 200)
+            eventually(lambda: 'vivace_engine_up{engine="replica0"} 1.0' in metrics(gateway))
 
 
 def test_an_engine_that_serves_others_is_not_silent_for_one_that_waits() -> None:

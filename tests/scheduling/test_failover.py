@@ -28,7 +28,6 @@ def after(turn: Failover, error: EngineError, engine: str, *, spoke: bool) -> se
     ("error", "before", "within"),
     [
         (DIED, True, True),
-        (EngineSilent("quiet"), True, True),
         (EngineAbsent("not there"), True, True),
         (EngineError("down", blame="always"), True, True),
         (EngineError("failed"), True, False),  # it may be the turn's own fault
@@ -56,10 +55,19 @@ def test_an_engine_that_died_in_mid_answer_may_have_it_again_when_it_is_back() -
     assert after(turn, DIED, "b", spoke=True) == {"b"}
 
 
+@pytest.mark.parametrize("spoke", [False, True])
+def test_a_silent_engine_may_have_it_again_if_nobody_else_can(spoke: bool) -> None:
+    turn = Failover()
+    assert after(turn, EngineError("no"), "a", spoke=False) == {"a"}
+    assert after(turn, EngineSilent("quiet"), "b", spoke=spoke) == {"a"}
+
+
 def test_the_third_death_is_the_last() -> None:
     turn = Failover()
     after(turn, DIED, "a", spoke=False)
+    assert not turn.is_last()
     after(turn, EngineSilent("quiet"), "b", spoke=True)
+    assert turn.is_last()
     with pytest.raises(GaveUp) as gave_up:
         after(turn, DIED, "c", spoke=True)
     assert gave_up.value.code == "gave_up"

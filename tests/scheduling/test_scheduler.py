@@ -189,6 +189,20 @@ def test_without_an_engine_it_says_so() -> None:
     assert refused.value.retry_after == 1
 
 
+def test_an_engine_that_is_only_silent_takes_turns_where_no_other_does() -> None:
+    tiers = [Tier(name="fast", engines=("a", "b")), Tier(name="deep", engines=("a",))]
+    one = Scheduler(tiers, {"a": Room(8), "b": Room(1)})
+    one.mark("a", up=True, silent=True)
+    assert one.is_left("a", 0)
+    assert started(one.submit(job(tier="deep"), 0)) == "a"
+    assert started(one.submit(job(tier="fast"), 0)) == "b"
+    waits = job(tier="fast")
+    assert isinstance(one.submit(waits, 0), Waiting)
+    one.mark("b", up=False)
+    assert not one.is_left("a", 0)
+    assert [run.engine for run in one.fill(0)] == ["a"]
+
+
 def test_a_conversation_stays_where_its_cache_is() -> None:
     tier = Tier(name="fast", engines=("a", "b", "c", "d"))
     one = Scheduler([tier], {name: Room(8) for name in tier.engines})
@@ -352,6 +366,7 @@ class Traffic(RuleBasedStateMachine):
         self.running: dict[str, tuple[Job, str]] = {}
         self.runs: dict[str, Started] = {}
         self.up = dict.fromkeys(ENGINES, True)
+        self.silent = dict.fromkeys(ENGINES, False)
 
     def begin(self, started: list[Started]) -> None:
         for each in started:
@@ -364,6 +379,9 @@ class Traffic(RuleBasedStateMachine):
         assert each.engine in tier.engines
         assert self.up[each.engine]
         assert each.engine not in each.job.avoid
+        if self.silent[each.engine]:
+            others = set(tier.engines) - each.job.avoid
+            assert not any(self.scheduler.works(name, self.now) for name in others)
         self.runs[each.job.id] = each
         self.running[each.job.id] = (each.job, each.engine)
 
@@ -411,10 +429,10 @@ class Traffic(RuleBasedStateMachine):
     def gives_up(self, pick: int) -> None:
         self.scheduler.withdraw(self.waiting.pop(pick % len(self.waiting)))
 
-    @rule(engine=st.sampled_from(list(ENGINES)), up=st.booleans())
-    def changes_health(self, engine: str, up: bool) -> None:
-        self.up[engine] = up
-        self.scheduler.mark(engine, up=up)
+    @rule(engine=st.sampled_from(list(ENGINES)), up=st.booleans(), silent=st.booleans())
+    def changes_health(self, engine: str, up: bool, silent: bool) -> None:
+        self.up[engine], self.silent[engine] = up, silent
+        self.scheduler.mark(engine, up=up, silent=silent)
         self.begin(self.scheduler.fill(self.now))
 
     @rule(seconds=st.floats(0.01, 30))
@@ -438,7 +456,7 @@ class Traffic(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Once engines are up and turns end, everyone who waited has run."""
         for name in ENGINES:
-            self.changes_health(name, True)
+            self.changes_health(name, up=True, silent=False)
         for _ in range(1000):
             if not self.waiting and not self.running:
                 break

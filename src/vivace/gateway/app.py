@@ -327,7 +327,7 @@ class Gateway:
                 yield f"{engine.name} is loading its model"
             elif not engine.healthy():
                 yield f"{engine.name} has died"
-            elif self.listening.silent(engine.name):
+            elif self.dispatch.is_left(engine.name):
                 yield f"{engine.name} has work and does none of it"
         if trouble := self.archive.trouble:
             yield trouble

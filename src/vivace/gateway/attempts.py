@@ -71,12 +71,16 @@ class Attempts:
         return "died" if isinstance(error, EngineDied) else "failed"
 
     def could_move(self) -> bool:
-        """Whether there is another engine that could go on from here."""
+        """Whether there is another engine that could go on from here, and the turn not be given up
+        for having left this one."""
+        if self._failover.is_last():
+            return False
         work = self.work
         if self._said:
             said = SoFar(tuple(self._said), self._tokens + self._count())
             work = replace(self._asked, said=said)
-        return self._planner.could_take(self._plan, frozenset({self.engine}), work)
+        avoid = self._failover.failed | {self.engine}
+        return self._planner.could_take(self._plan, avoid, work)
 
     def answer(self, thoughts: str) -> bool:
         """The thoughts are ended: the answer is to be asked for behind them, unless these took all

@@ -95,9 +95,15 @@ class Dispatch:
     def judge(self, started: Started, verdict: Verdict) -> None:
         self._scheduler.judge(started, verdict, time.monotonic())
 
-    def up(self, name: str) -> bool:
-        """Whether an engine runs, and does what it is asked."""
-        return self._engines[name].healthy() and not self._silent(name)
+    def works(self, name: str) -> bool:
+        """Whether a turn may leave its engine for this one."""
+        self._check_health()
+        return self._scheduler.works(name, time.monotonic())
+
+    def is_left(self, name: str) -> bool:
+        """Whether an engine is silent, and turns go elsewhere because they can."""
+        self._check_health()
+        return self._scheduler.is_left(name, time.monotonic())
 
     def measure(self) -> None:
         """Write down how things stand, for whoever reads the metrics."""
@@ -112,8 +118,8 @@ class Dispatch:
             metrics.engine_circuit_open.labels(name).set(load.circuit_open)
 
     def _check_health(self) -> None:
-        for name in self._engines:
-            self._scheduler.mark(name, up=self.up(name))
+        for name, engine in self._engines.items():
+            self._scheduler.mark(name, up=engine.healthy(), silent=self._silent(name))
 
     def _start(self, started: Sequence[Started]) -> None:
         for each in started:

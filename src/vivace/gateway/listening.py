@@ -100,9 +100,8 @@ class Listening:
                 waiting[each.engine].append(each)
         silent = [name for name in self._names if self._is_silent(name, waiting[name], now)]
         for name in silent:  # when all are known, so that nobody goes to another that is
-            for each in waiting[name]:
-                each.leave()
-            self._ask(name)
+            if not [each for each in waiting[name] if not each.leave()]:
+                self._ask(name)  # those who stay will hear it speak
 
     def _is_silent(self, name: str, waiting: list[_Listener], now: float) -> bool:
         before = self._silence.silent(name)

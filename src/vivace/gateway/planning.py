@@ -18,7 +18,7 @@ from vivace.conversation.session import Ticket
 from vivace.engines.base import Chat, Fill, Sampling, Tally, Work
 from vivace.engines.continuing import can_continue
 from vivace.engines.messages import estimate_tokens
-from vivace.errors import EngineError, RequestError
+from vivace.errors import EngineError, EngineSilent, RequestError
 from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.display import Shown, for_codex, for_everyone
@@ -126,8 +126,8 @@ class Planner:
         return Plan(offer, work, place, grant, routing, ask, read.unread)
 
     def could_take(self, plan: Plan, avoid: frozenset[str], work: Work) -> bool:
-        """Whether an engine that runs could do what is left of a turn."""
-        return any(map(self._dispatch.up, self._others(plan, avoid, work)))
+        """Whether an engine that works could do what is left of a turn."""
+        return any(map(self._dispatch.works, self._others(plan, avoid, work)))
 
     def _others(self, plan: Plan, avoid: frozenset[str], work: Work) -> set[str]:
         engines = self._catalogue.by_name
@@ -152,7 +152,8 @@ class Planner:
         failed.leave(outcome)
         try:
             again = replace(job, avoid=shunned)
-            if work.said is not None:  # what it has waited before is over
+            if work.said is not None or isinstance(error, EngineSilent):
+                # What it has waited before is over.
                 again = replace(again, begun=True, since=time.monotonic())
             plan.place = self._dispatch.enter(again)
         except RequestError:

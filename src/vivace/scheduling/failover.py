@@ -6,12 +6,20 @@
     it had said something   where the engine is at fault: what was said stays, another goes on
     3 engines died          it may be the turn that they die of, so it is given up
 
-An engine that died under a turn may have it again once it is back; one that only failed it may not.
+An engine that died under a turn may have it again once it is back, and one that was only silent if
+nobody else can; one that failed it may not.
 """
 
 from __future__ import annotations
 
-from vivace.errors import CannotContinue, EngineAbsent, EngineDied, EngineError, GaveUp
+from vivace.errors import (
+    CannotContinue,
+    EngineAbsent,
+    EngineDied,
+    EngineError,
+    EngineSilent,
+    GaveUp,
+)
 
 __all__ = ["MOST_DEATHS", "Failover"]
 
@@ -23,7 +31,12 @@ class Failover:
 
     def __init__(self) -> None:
         self._deaths = 0
-        self._failed: frozenset[str] = frozenset()
+        self.failed: frozenset[str] = frozenset()
+        """Engines that shall not have it again."""
+
+    def is_last(self) -> bool:
+        """Whether it is given up when this engine dies, too."""
+        return self._deaths == MOST_DEATHS - 1
 
     def after(
         self, error: EngineError, engine: str, *, spoke: bool, begun: bool
@@ -40,9 +53,11 @@ class Failover:
             ) from error
         if not error.elsewhere or (spoke and error.blame != "always"):
             return None
+        if isinstance(error, EngineSilent):
+            return self.failed
         if not (died and begun):
-            self._failed |= {engine}
-        return self._failed | {engine}
+            self.failed |= {engine}
+        return self.failed | {engine}
 
 
 def _died(error: EngineError) -> bool:

@@ -101,6 +101,7 @@ class Load(Struct, frozen=True, kw_only=True):
     running: int
     slots: int
     up: bool
+    """Whether it runs, and does what it is asked."""
     circuit_open: bool
     """It failed too often, or asked to be left alone, and nothing goes there for a while."""
 
@@ -110,13 +111,17 @@ class _Engine:
         self.name = name
         self.room = room
         self.up = True
+        self.silent = False
         self.running: Counter[Kind] = Counter()
         self.breaker = Breaker(target=target)
+
+    def takes_turns(self, now: float) -> bool:
+        return self.up and self.breaker.state(now) != "open"
 
     def replica(self, kind: Kind, now: float) -> Replica:
         """What there is of it for this kind of turn."""
         total = sum(self.running.values())
-        usable = self.up and self.breaker.state(now) != "open"
+        usable = self.takes_turns(now)
         if kind == "interactive":
             return Replica(self.name, self.room.slots, total, usable, self.breaker.is_slow)
         patient = total - self.running["interactive"]
@@ -199,8 +204,10 @@ class Scheduler:
         if self._queue.remove(job):
             self._queue.leave(job.owner)
 
-    def mark(self, engine: str, *, up: bool) -> None:
+    def mark(self, engine: str, *, up: bool, silent: bool = False) -> None:
+        """``silent``: it runs, and does nothing of what it has to."""
         self._engines[engine].up = up
+        self._engines[engine].silent = silent
 
     def fill(self, now: float) -> list[Started]:
         """Start whoever there is room for."""
@@ -256,11 +263,25 @@ class Scheduler:
             name: Load(
                 running=sum(engine.running.values()),
                 slots=engine.room.slots,
-                up=engine.up,
+                up=engine.up and not engine.silent,
                 circuit_open=engine.breaker.state(now) == "open",
             )
             for name, engine in self._engines.items()
         }
+
+    def works(self, engine: str, now: float) -> bool:
+        """Whether turns may leave another engine for this one."""
+        found = self._engines[engine]
+        return found.takes_turns(now) and not found.silent
+
+    def is_left(self, engine: str, now: float) -> bool:
+        """Whether it is silent, and turns go elsewhere because they can."""
+        return self._engines[engine].silent and any(
+            self.works(other, now)
+            for tier in self._tiers.values()
+            if engine in tier.engines
+            for other in tier.engines
+        )
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -293,21 +314,24 @@ class Scheduler:
                 retry_after=max(1.0, waiting.seconds - tier.first_token),
             )
 
-    def _pool(self, job: Job) -> list[_Engine]:
-        """Which engines it may run on."""
-        names = self._tiers[job.tier].engines
-        return [self._engines[name] for name in names if name not in job.avoid]
+    def _pool(self, job: Job, now: float) -> list[_Engine]:
+        """Which engines it may run on. A silent one may only be slow, so it is not left where no
+        other takes turns."""
+        names = [name for name in self._tiers[job.tier].engines if name not in job.avoid]
+        if any(self.works(name, now) for name in names):
+            names = [name for name in names if not self._engines[name].silent]
+        return [self._engines[name] for name in names]
 
     def _closed_for(self, job: Job, now: float) -> float:
         """Seconds until an engine of its pool takes turns at all; infinite if all are down."""
-        up = (engine for engine in self._pool(job) if engine.up)
+        up = (engine for engine in self._pool(job, now) if engine.up)
         return min((engine.breaker.opens_in(now) for engine in up), default=inf)
 
     def _has_room(self, job: Job, now: float) -> bool:
-        return any(engine.has_room(job.kind, now) for engine in self._pool(job))
+        return any(engine.has_room(job.kind, now) for engine in self._pool(job, now))
 
     def _find(self, job: Job, now: float) -> str | None:
-        replicas = [engine.replica(job.kind, now) for engine in self._pool(job)]
+        replicas = [engine.replica(job.kind, now) for engine in self._pool(job, now)]
         if self._tiers[job.tier].spill:
             free = (each.name for each in replicas if each.healthy and each.running < each.slots)
             return next(free, None)
