@@ -46,6 +46,7 @@ LABELS = {
     "tier": "`name` of the tier, or the model of an engine without one",
     "type": "of the item, as the client calls it; `other` for the rest",
     "version": "of Vivace",
+    "write": "`attempt` (another engine goes on), `park` (it waits for its client) or `end`",
 }
 _AS_TOLD = {"counter": ("_total", "counter"), "info": ("_info", "gauge")}
 """How the name of a kind ends, and as what it is told."""

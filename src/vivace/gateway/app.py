@@ -42,6 +42,7 @@ from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
 from vivace.gateway.connections import Connections
+from vivace.gateway.counting import counted
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.front import Front
 from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
@@ -130,7 +131,7 @@ class Gateway:
         events = LocalEventLog(self.memory, limits.orphan_seconds)
         self.archive = Archive(store, events, self.memory)
         self.keeper = Keeper(
-            store,
+            counted(store, self.metrics),
             build_journal(config.store, base),
             new_id("gateway"),
             must=config.store.url is not None,

@@ -74,6 +74,27 @@ class Metrics:
             ["reason"],
             registry=self.registry,
         )
+        self.takeovers = Counter(
+            "vivace_takeovers",
+            "Turns taken from a gateway that is gone: killed, or not heard of for seconds.",
+            registry=self.registry,
+        )
+        self.parked = Counter(
+            "vivace_turns_parked",
+            "Of these, turns that had to wait for their client.",
+            registry=self.registry,
+        )
+        self.lost = Counter(
+            "vivace_turns_lost",
+            "Turns that failed because words of theirs were lost with their gateway (lost_midway).",
+            registry=self.registry,
+        )
+        self.fenced = Counter(
+            "vivace_fenced_writes",
+            "Writes that came too late: the turn had ended, or another gateway had taken it.",
+            ["write"],
+            registry=self.registry,
+        )
         self.tokens = Counter(
             "vivace_tokens", "Tokens read and written.", ["model", "kind"], registry=self.registry
         )
