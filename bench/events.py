@@ -32,7 +32,7 @@ _END = b'{"type":"response.completed"'
 CREATE = json.dumps({"type": "response.create", "input": "go", "store": False})
 
 
-def run(port: int, streams: int) -> tuple[int, float]:
+def run(port: int, streams: int, create: str = CREATE) -> tuple[int, float]:
     """Deltas and seconds until every stream has ended."""
     selector = selectors.DefaultSelector()
     sockets = [open_socket(port) for _ in range(streams)]
@@ -41,7 +41,7 @@ def run(port: int, streams: int) -> tuple[int, float]:
         selector.register(each, selectors.EVENT_READ, each)
     started = time.perf_counter()
     for each in sockets:
-        send_text(each, CREATE)
+        send_text(each, create)
     deltas = ended = 0
     while ended < streams:
         for key, _ in selector.select():

@@ -36,6 +36,10 @@ __all__ = ["END", "TURN", "Keeping", "attempt", "needs", "returned", "steer"]
 
 TURN, END = "turn", "end"
 _AFTER_END = (ResponseCompleted, ResponseFailed, ResponseIncomplete, InterruptAccepted)
+_TELLING = frozenset(
+    (ResponseCreated, ResponseQueued, *_AFTER_END, SteerAccepted, SteerPending, SteerFailed)
+)
+"""Which tell of a record of their own."""
 
 
 def steer(steer_id: str) -> str:
@@ -87,6 +91,12 @@ class Keeping:
         for event in events:
             of_turn = isinstance(event, ResponseEvent)
             self._held.append((event, needs(event) or (self._ground if of_turn else "")))
+
+    def passes(self, events: Iterable[Event]) -> bool:
+        """Whether these may be said at once: words of the turn, with nothing before them."""
+        if self._held or self._ground not in self._recorded:
+            return False
+        return _TELLING.isdisjoint(map(type, events))
 
     def ready(self) -> list[Event]:
         """What may be said now, in the order it was to be said; it is not held any more."""

@@ -22,10 +22,23 @@ class KeptOutlet:
         self._outlet = outlet
         self._keeping = keeping
         self._sending = asyncio.Lock()
+        self._passing = False
+        """Whether something is being sent that need not be held; a lock costs more than a word."""
         self._went = asyncio.Event()
         self._count = 0
 
     async def send(self, events: list[Event]) -> None:
+        if self._passing or self._sending.locked() or not self._keeping.passes(events):
+            await self._hold(events)
+            return
+        self._passing = True
+        try:
+            await self._outlet.send(events)  # what is not taken stays with whoever says it
+        finally:
+            self._passing = False
+            self._went.set()
+
+    async def _hold(self, events: list[Event]) -> None:
         self._keeping.say(events)
         self._count += len(events)
         events.clear()
@@ -38,7 +51,7 @@ class KeptOutlet:
         await self._flush()
 
     async def drained(self) -> None:
-        while self._keeping.holds or self._sending.locked():
+        while self._keeping.holds or self._passing or self._sending.locked():
             await self._next()
 
     async def _next(self) -> None:
@@ -47,6 +60,8 @@ class KeptOutlet:
 
     async def _flush(self) -> None:
         async with self._sending:
+            while self._passing:
+                await self._next()
             while ready := self._keeping.ready():
                 self._count -= len(ready)
                 try:

@@ -43,6 +43,7 @@ HEAD = struct.Struct(f"<{len(_MAGIC)}s16s")
 _FRAME = struct.Struct("<II")
 _TURN = struct.Struct("<BI")
 _PLACE = struct.Struct("<I")
+_TURN_AND_PLACE = struct.Struct("<BII")
 OVERHEAD = _FRAME.size + _TURN.size + _PLACE.size
 """Bytes of a record beside the entry or id that it holds."""
 _SUFFIX = ".journal"
@@ -60,7 +61,9 @@ def opening(number: int, turn_id: str, place: int) -> bytes:
 
 
 def entry_record(number: int, place: int, entry: bytes) -> bytes:
-    return _record(ENTRY, number, _PLACE.pack(place) + entry)
+    """Written out, for it is what a journal is made of."""
+    rest = _TURN_AND_PLACE.pack(ENTRY, number, place) + entry
+    return _FRAME.pack(len(entry) + 4, zlib.crc32(rest)) + rest
 
 
 def mark(kind: int, number: int) -> bytes:
