@@ -9,7 +9,9 @@ postgres    the same on PostgreSQL, behind an engine whose first token takes 10 
 steer       kept turns: from a steer to its receipt, which is sent when the engine was stopped and
             the steer is on record, so the stop itself comes before it
 
-The servers have one core, the client the other. PostgreSQL is started for this, with fsync on.
+Where CPU is measured the server has one core and the client the other. PostgreSQL is started for
+this, with fsync on; how long the disk takes to sync is measured beside it, for a kept turn ends
+with one sync.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import contextlib
 import json
 import os
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -62,7 +65,6 @@ def serving(store: str, rate: float, *acts: str) -> Iterator[tuple[int, int]]:
     script = f"[[replies]]\nthen = [{', '.join(acts)}]\n"
     config = _SERVER.format(store=store, rate=rate)
     with served(config, source=ROOT / "src", script_toml=script) as (port, process):
-        psutil.Process(process.pid).cpu_affinity(list(FIRST_CORE))
         yield port, process.pid
 
 
@@ -75,6 +77,17 @@ def stalls(seconds: float) -> str:
 
 
 # -- CPU ------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def apart(pid: int) -> Iterator[None]:
+    """Meanwhile a server has its core, and we keep to the others."""
+    psutil.Process(pid).cpu_affinity(list(FIRST_CORE))
+    os.sched_setaffinity(0, OTHER_CORES)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, FIRST_CORE | OTHER_CORES)
 
 
 def cost_of(port: int, pid: int, *, store: bool) -> float:
@@ -110,7 +123,7 @@ def against(report: Report, options: Any) -> None:
         for name, tree in (("old", source), ("new", ROOT / "src")):
             script = served_script(" word", times=options.tokens, rate=1e9, source=tree)
             port, process = servers[name] = stack.enter_context(script)
-            psutil.Process(process.pid).cpu_affinity(list(FIRST_CORE))
+            stack.enter_context(apart(process.pid))
             cost_of(port, process.pid, store=False)
         for name in in_turns(options.pairs):
             port, process = servers[name]
@@ -167,7 +180,7 @@ def compare_times(
 
 def sqlite(report: Report, options: Any) -> None:
     costs: dict[str, list[float]] = {"old": [], "new": []}
-    with serving(SQLITE, 1e9, says(options.tokens)) as (port, pid):
+    with serving(SQLITE, 1e9, says(options.tokens)) as (port, pid), apart(pid):
         for store in (False, True):
             cost_of(port, pid, store=store)
         for name in in_turns(options.pairs):
@@ -183,7 +196,23 @@ def sqlite(report: Report, options: Any) -> None:
 def postgres(report: Report, options: Any) -> None:
     with database() as url, serving(f'url = "{url}"', 1000, stalls(0.01), says(20)) as (port, _):
         where = "PostgreSQL, first token after 10 ms"
+        before = syncs(options.turns)
         compare_times(report, where, port, options.turns, first=0.3, end=2.0)
+    report.spread("the disk: fdatasync of 8 KB", before + syncs(options.turns), "ms", 1000)
+
+
+def syncs(count: int) -> list[float]:
+    """Seconds that the disk takes for what a commit waits for."""
+    took = []
+    with tempfile.NamedTemporaryFile() as file:
+        for _ in range(count):
+            file.seek(0)
+            file.write(os.urandom(8192))
+            file.flush()
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            took.append(time.perf_counter() - began)
+    return took
 
 
 @contextlib.contextmanager
@@ -269,7 +298,6 @@ def main() -> None:
         turns=(300, "turns of each kind, and steers"),
     )
     report.say("load of the machine, per minute", f"{os.getloadavg()[0]:.1f}")
-    os.sched_setaffinity(0, OTHER_CORES)
     for part in options.parts.split(","):
         _MEASURE[part](report, options)
     report.say("load of the machine at the end", f"{os.getloadavg()[0]:.1f}")

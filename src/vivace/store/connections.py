@@ -35,7 +35,13 @@ _TRY = 2.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 _ASIDE = 120.0
 
-_SETTINGS = {"application_name": "vivace", "jit": "off"}
+_SETTINGS = {
+    "application_name": "vivace",
+    "jit": "off",
+    # To plan a write anew each time takes longer than to carry it out, and no plan is better: rows
+    # are found by their ids.
+    "plan_cache_mode": "force_generic_plan",
+}
 
 
 class Connections:
