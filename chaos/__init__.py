@@ -13,7 +13,9 @@
 what the tables hold at the end, as JSON lines. ``invariants/`` is the only place that says what
 must hold; it is pure, knows no gateway, and is tested by histories that are wrong
 (``tests/chaos``). ``verdict.py`` says whether all held, something is broken, or that cannot be
-said. ``fuzz.py`` runs rounds against ``vivace serve``, ``soak.py`` keeps up mixed traffic and
+said. ``stage.py`` says what a fault is and ``faults.py`` has all of them; those of the moments when
+something goes on record are ``barriers.py``'s, and strike inside the gateway by ``point_hooks.py``.
+``fuzz.py`` runs rounds against ``vivace serve``, ``soak.py`` keeps up mixed traffic and
 watches what the process holds on to, ``run.py`` makes runs with faults: ``scripts/fuzz``,
 ``scripts/soak`` and ``scripts/chaos``.
 """

@@ -1,67 +1,34 @@
-"""What is done to a gateway and its clients: each fault has a name, knows what it fits, begins and
-is healed. Healing returns when the process serves again."""
+"""All that is done to a gateway, its clients, its store and its engines. Here are those of the
+gateway as a whole and of clients."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
-from typing import Protocol
 
-from chaos.processes import GATEWAY, Gateway
+from chaos.barriers import BARRIERS, LOST_ANSWERS
+from chaos.engine_faults import FreezeEngine, KillEngine
+from chaos.processes import GATEWAY
+from chaos.stage import BOTH, Fault, Hit, Stage, busy
+from chaos.store_faults import STORE_FAULTS
 
-__all__ = ["FAULTS", "Cuttable", "Fault", "Stage"]
-
-
-class Cuttable(Protocol):
-    """A client that has an answer under way, and can lose its connection."""
-
-    name: str
-    """Of the stream that it has now."""
-
-    @property
-    def busy(self) -> bool: ...
-
-    def cut(self, back: int = 1) -> None:
-        """It will come back so many times at once."""
-
-
-class Stage:
-    """All that a fault may touch."""
-
-    def __init__(self, gateway: Gateway, clients: Sequence[Cuttable], dice: random.Random) -> None:
-        self.gateway = gateway
-        self.clients = clients
-        self.dice = dice
-
-
-class Fault(Protocol):
-    name: str
-
-    def fits(self, stage: Stage) -> bool:
-        """Whether there is something now that it would hit."""
-
-    async def inject(self, stage: Stage) -> str:
-        """Returns what it hit: a process, or a stream."""
-
-    async def heal(self, stage: Stage) -> None: ...
-
-
-def _busy(stage: Stage) -> list[Cuttable]:
-    return [client for client in stage.clients if client.busy]
+__all__ = ["FAULTS", "GROUPS", "chosen"]
 
 
 class KillGateway:
     """``kill -9``, and a start right after."""
 
-    name = "kill-gateway"
+    name, group = "kill-gateway", "gateway"
+    stores: Sequence[str] = BOTH
+    engines = False
 
     def fits(self, stage: Stage) -> bool:
-        return bool(_busy(stage))
+        return bool(busy(stage))
 
-    async def inject(self, stage: Stage) -> str:
+    async def inject(self, stage: Stage) -> Hit:
+        hit = Hit(GATEWAY)
         await stage.gateway.kill()
-        return GATEWAY
+        return hit
 
     async def heal(self, stage: Stage) -> None:
         await stage.gateway.start()
@@ -70,15 +37,18 @@ class KillGateway:
 class FreezeGateway:
     """SIGSTOP for a few seconds: nothing is lost, and everybody waits."""
 
-    name = "freeze-gateway"
+    name, group = "freeze-gateway", "gateway"
+    stores: Sequence[str] = BOTH
+    engines = False
 
     def fits(self, stage: Stage) -> bool:
-        return bool(_busy(stage))
+        return bool(busy(stage))
 
-    async def inject(self, stage: Stage) -> str:
+    async def inject(self, stage: Stage) -> Hit:
+        hit = Hit(GATEWAY)
         stage.gateway.freeze()
         await asyncio.sleep(stage.dice.uniform(0.5, 3))
-        return GATEWAY
+        return hit
 
     async def heal(self, stage: Stage) -> None:
         stage.gateway.thaw()
@@ -87,17 +57,19 @@ class FreezeGateway:
 class CutClient:
     """The connection of one that reads an answer is gone, without a word; it comes back."""
 
-    name = "cut-client"
+    name, group = "cut-client", "client"
+    stores: Sequence[str] = BOTH
+    engines = False
     back = 1
 
     def fits(self, stage: Stage) -> bool:
-        return bool(_busy(stage))
+        return bool(busy(stage))
 
-    async def inject(self, stage: Stage) -> str:
-        client = stage.dice.choice(_busy(stage))
-        name = client.name
+    async def inject(self, stage: Stage) -> Hit:
+        client = stage.dice.choice(busy(stage))
+        hit = Hit(client.name)
         client.cut(self.back)
-        return name
+        return hit
 
     async def heal(self, stage: Stage) -> None:
         """Whoever was cut off comes back by itself."""
@@ -110,6 +82,27 @@ class CutClientTwice(CutClient):
     back = 2
 
 
-FAULTS: dict[str, Fault] = {
-    fault.name: fault for fault in (KillGateway(), FreezeGateway(), CutClient(), CutClientTwice())
-}
+_ALL: list[Fault] = [
+    KillGateway(),
+    FreezeGateway(),
+    *BARRIERS,
+    KillEngine(),
+    FreezeEngine(),
+    *STORE_FAULTS,
+    *LOST_ANSWERS,
+    CutClient(),
+    CutClientTwice(),
+]
+FAULTS = {fault.name: fault for fault in _ALL}
+GROUPS = tuple(dict.fromkeys(fault.group for fault in FAULTS.values()))
+
+
+def chosen(names: Sequence[str]) -> list[Fault]:
+    """Those of these names, and those of groups of these names; raises ``KeyError``."""
+    found: list[Fault] = []
+    for name in names:
+        if name in GROUPS:
+            found += [fault for fault in FAULTS.values() if fault.group == name]
+        else:
+            found.append(FAULTS[name])
+    return found

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 from tests.support.process import Serve, free_port
 
 from chaos.history import Entry, Note, Printed, Process, load
+from chaos.points import Armed, Met, arm, disarm, met_in
 
 __all__ = ["GATEWAY", "Gateway", "custom_site"]
 
@@ -20,16 +23,16 @@ GATEWAY = "gateway"
 _LOG, _WITNESS = "serve.log", "work.jsonl"
 
 
-def custom_site(folder: Path, module: str) -> dict[str, str]:
-    """The environment of a process that imports this module of ours before it begins."""
-    (folder / "sitecustomize.py").write_text(f"import {module}\n")
+def custom_site(folder: Path, *modules: str) -> dict[str, str]:
+    """The environment of a process that imports these modules of ours before it begins."""
+    (folder / "sitecustomize.py").write_text("".join(f"import {each}\n" for each in modules))
     known = os.environ.get("PYTHONPATH")
     path = [str(folder), str(Path(__file__).parents[1]), *([known] if known else [])]
     return {"PYTHONPATH": os.pathsep.join(path)}
 
 
 class Gateway:
-    """``vivace serve`` with a scripted engine, its lives on record."""
+    """``vivace serve``, its lives on record."""
 
     def __init__(
         self,
@@ -43,6 +46,8 @@ class Gateway:
         tables: Mapping[str, Any],
     ) -> None:
         self.folder = folder
+        self.patience = 20.0
+        """Seconds in which it must come to the point where it is to die."""
         self._note = note
         self._port = free_port()
         self._given: dict[str, Any] = {
@@ -53,11 +58,22 @@ class Gateway:
             "tables": tables,
             "port": self._port,
             "patience": 60,
-            "environment": custom_site(folder, "chaos.engine_witness")
-            | {"CHAOS_WITNESS": str(folder / _WITNESS)},
+            "environment": self._environment(),
         }
         self._server: Serve | None = None
         self._lives = 0
+
+    def _environment(self) -> dict[str, str]:
+        """With a ``llama-server`` on its path that plays the script."""
+        program = self.folder / "bin" / "llama-server"
+        program.parent.mkdir()
+        program.write_text(f"#!{sys.executable}\nfrom chaos.llama_server import main\n\nmain()\n")
+        program.chmod(0o755)
+        return custom_site(self.folder, "chaos.engine_witness", "chaos.point_hooks") | {
+            "CHAOS_WITNESS": str(self.folder / _WITNESS),
+            "CHAOS_POINTS": str(self.folder),
+            "PATH": os.pathsep.join([str(program.parent), os.environ["PATH"]]),
+        }
 
     @property
     def url(self) -> str:
@@ -72,12 +88,21 @@ class Gateway:
         assert self._server is not None, "it has not been started"
         return self._server
 
-    async def start(self) -> None:
-        """Returns when it is ready."""
+    # -- its lives --------------------------------------------------------------------------------
+
+    def launch(self) -> None:
+        """Without waiting until it is ready, which it may never be."""
         self._lives += 1
         self._server = Serve(self.folder, **self._given)
-        await asyncio.to_thread(self._server.__enter__)
         self._note(Process(time.monotonic(), GATEWAY, self.incarnation, True))
+
+    async def start(self) -> None:
+        """Returns when it is ready."""
+        self.launch()
+        await self.ready()
+
+    async def ready(self) -> None:
+        await asyncio.to_thread(self.server.__enter__)
 
     async def kill(self) -> None:
         """As ``kill -9``; its log is put aside, since the next one begins its own."""
@@ -85,13 +110,42 @@ class Gateway:
         server.process.kill()
         await asyncio.to_thread(server.__exit__, None, None, None)
         self._note(Process(time.monotonic(), GATEWAY, name, False))
-        (self.folder / _LOG).rename(self.folder / f"serve-{self._lives}.log")
+        log = self.folder / _LOG
+        if log.exists():
+            log.rename(self.folder / f"serve-{self._lives}.log")
 
     def freeze(self) -> None:
         self.server.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         self.server.process.send_signal(signal.SIGCONT)
+
+    # -- where it dies by itself ------------------------------------------------------------------
+
+    def arm(self, armed: Armed) -> None:
+        arm(self.folder, armed)
+
+    def met(self) -> Met | None:
+        """Where it came to the point that was armed."""
+        return met_in(self.folder)
+
+    async def died(self) -> Met:
+        """Wait until it is dead; raises ``TimeoutError`` if it did not come to the point."""
+        try:
+            async with asyncio.timeout(self.patience):
+                while (met := self.met()) is None or self.server.process.poll() is None:
+                    await asyncio.sleep(0.01)
+        finally:
+            disarm(self.folder)
+        await self.kill()
+        return met
+
+    # -- its engines ------------------------------------------------------------------------------
+
+    def working_engines(self) -> list[psutil.Process]:
+        """Processes of engines that are writing an answer now."""
+        pids = (int(path.name.partition("-")[2]) for path in self.folder.glob("working-*"))
+        return [psutil.Process(pid) for pid in sorted(pids) if psutil.pid_exists(pid)]
 
     def testimony(self) -> list[Entry]:
         """What its engines said they did, and what it logged."""

@@ -6,19 +6,23 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 from tests.support.http import bearer
+from tests.support.postgres import Postgres
 
 from chaos.clients import Caller
-from chaos.faults import Fault, Stage
-from chaos.history import Calm, Entry, Joined, Note, Recorder, Saw, Started, Struck
+from chaos.databases import Database
+from chaos.history import Calm, Entry, Joined, Note, Recorder, Saw, Started, Struck, Table
 from chaos.processes import Gateway
 from chaos.rounds import calm
 from chaos.sessions import SCRIPT, Background, Session, Talk
-from chaos.tables import dump_sqlite
+from chaos.stage import POSTGRES, SQLITE, Fault, Stage
+from chaos.tables import dump_sqlite, open_turns
 from chaos.verdict import Verdict, Word, judge, keep, worst
 
 __all__ = ["Run", "one_node"]
@@ -30,26 +34,44 @@ _RATE = 60
 """Tokens a second: answers last for seconds, so that a fault meets many."""
 _WARM = 20.0
 """Seconds in which enough answers must be under way."""
+_RESUME, _ORPHAN = 6, 4
+"""Seconds for which a turn waits for its client, after a restart and after a broken connection."""
+_QUIET = 4 + _RESUME + _ORPHAN + 10
+"""Seconds in which every turn has its end, when nothing is broken any more: a gateway counts as
+gone after the first four."""
 
 
 class Run(Struct, frozen=True):
     seed: str
     fault: str
+    store: str
     verdict: Verdict
     turns: int
     seconds: float
     history: Path
 
+    @property
+    def hit(self) -> int:
+        """How many turns were open when the fault struck."""
+        return len({name for names in self.verdict.hit.values() for name in names})
 
-async def one_node(folder: Path, seed: str, fault: Fault | None, *, keys: bool = False) -> Run:
-    """A gateway of its own on SQLite, whose files stay in ``folder`` with the record. A run that
-    fails by itself proves nothing, and says why."""
+
+async def one_node(
+    folder: Path,
+    seed: str,
+    fault: Fault | None,
+    postgres: Postgres | None = None,
+    *,
+    keys: bool = False,
+) -> Run:
+    """A gateway of its own, on SQLite unless it is given a server, whose files stay in ``folder``
+    with the record. A run that fails by itself proves nothing, and says why."""
     begin = time.monotonic()
     folder.mkdir(parents=True)
     recorder = Recorder(folder / "history.jsonl")
     doubts: list[str] = []
     try:
-        await _play(folder, seed, fault, recorder, keys=keys)
+        await _play(folder, seed, fault, recorder, postgres, keys=keys)
     except Exception as error:  # noqa: BLE001 - what was seen until then may be broken all the same
         doubts.append(f"the run itself failed: {error!r}")
     finally:
@@ -60,37 +82,58 @@ async def one_node(folder: Path, seed: str, fault: Fault | None, *, keys: bool =
         verdict = replace(verdict, word=word, doubts=[*doubts, *verdict.doubts])
     path = keep(folder, recorder.history, verdict)
     turns = len(_created(recorder.history))
-    name = fault.name if fault else "none"
-    return Run(seed, name, verdict, turns, time.monotonic() - begin, path)
+    name, store = fault.name if fault else "none", SQLITE if postgres is None else POSTGRES
+    return Run(seed, name, store, verdict, turns, time.monotonic() - begin, path)
 
 
 async def _play(
-    folder: Path, seed: str, fault: Fault | None, note: Recorder, *, keys: bool
+    folder: Path,
+    seed: str,
+    fault: Fault | None,
+    note: Recorder,
+    postgres: Postgres | None,
+    *,
+    keys: bool,
 ) -> None:
     note(Started(time.monotonic()))
     dice = random.Random(seed)
-    gateway = Gateway(
-        folder,
-        note,
-        SCRIPT,
-        owners=_OWNERS,
-        rate=_RATE,
-        engine={"slots": 16},
-        tables={"tiers": [{"name": "local-model", "engines": ["scripted"]}]},
-    )
-    await gateway.start()
-    try:
+    async with AsyncExitStack() as stack:
+        database = None
+        if postgres is not None:
+            database = await stack.enter_async_context(Database(postgres, note))
+        tables = _configured(database, processes=fault is not None and fault.engines)
+        gateway = Gateway(
+            folder, note, SCRIPT, owners=_OWNERS, rate=_RATE, engine={"slots": 16}, tables=tables
+        )
+        stack.push_async_callback(gateway.kill)
+        await gateway.start()
         sessions = _sessions(note, gateway.url, seed, keys=keys)
         stop = asyncio.Event()
         tasks = [asyncio.create_task(session.run(stop)) for session in sessions]
-        stage = Stage(gateway, sessions, dice)
-        await _strike(stage, sessions, fault, note)
-        await asyncio.sleep(dice.uniform(0.2, 1))
-        stop.set()
-        await asyncio.gather(*tasks)
-        await _look(note, gateway)
-    finally:
-        await gateway.kill()
+        stage = Stage(gateway, sessions, dice, database)
+        try:
+            await _strike(stage, sessions, fault, note)
+            await asyncio.sleep(dice.uniform(0.2, 1))
+        finally:
+            stop.set()
+            await asyncio.gather(*tasks)
+        await _look(note, gateway, database)
+
+
+def _configured(database: Database | None, *, processes: bool) -> dict[str, Any]:
+    """``processes``: two engines, each a process of its own."""
+    store: dict[str, Any] = {"resume_seconds": _RESUME}
+    tier: dict[str, Any] = {"name": "local-model", "engines": ["scripted"]}
+    tables: dict[str, Any] = {"limits": {"orphan_seconds": _ORPHAN}, "store": store}
+    if database is not None:
+        store["url"] = database.url
+    if processes:
+        common = {"kind": "llamacpp", "model": "marks", "path": "none.gguf", "slots": 16}
+        tier["engines"] = ["one", "two"]
+        tables["engines"] = [
+            {"name": name, "silence_seconds": 1, **common} for name in tier["engines"]
+        ]
+    return tables | {"tiers": [tier]}
 
 
 def _sessions(note: Note, url: str, seed: str, *, keys: bool) -> list[Session]:
@@ -116,14 +159,16 @@ async def _strike(
         return
     while not fault.fits(stage) and time.monotonic() < until:
         await asyncio.sleep(0.01)
-    begin = time.monotonic()
-    target = await fault.inject(stage)
+    hit = await fault.inject(stage)
     await fault.heal(stage)
-    note(Struck(begin, time.monotonic(), fault.name, target))
+    note(Struck(hit.at, time.monotonic(), fault.name, hit.target))
 
 
-async def _look(note: Recorder, gateway: Gateway) -> None:
+async def _look(note: Recorder, gateway: Gateway, database: Database | None) -> None:
     """What is left when all is calm: figures, every response, engines, logs and tables."""
+    until = time.monotonic() + _QUIET
+    while open_turns(await _tables(gateway, database)) and time.monotonic() < until:
+        await asyncio.sleep(0.25)
     headers = {owner: bearer(owner) for owner in _OWNERS}
     figures = await calm(gateway.url, headers[_OWNERS[0]])
     note(Calm(time.monotonic(), figures, (gateway.incarnation,)))
@@ -134,8 +179,14 @@ async def _look(note: Recorder, gateway: Gateway) -> None:
                 if owner == whose:
                     path = f"/v1/responses/{name}/input_items?limit=100&order=asc"
                     await caller.call("GET", path)
-    for entry in [*gateway.testimony(), *dump_sqlite(gateway.folder / "vivace.db")]:
+    for entry in [*gateway.testimony(), *await _tables(gateway, database)]:
         note(entry)
+
+
+async def _tables(gateway: Gateway, database: Database | None) -> list[Table]:
+    if database is not None:
+        return await database.dump()
+    return await asyncio.to_thread(dump_sqlite, gateway.folder / "vivace.db")
 
 
 def _created(history: Sequence[Entry]) -> dict[str, str]:

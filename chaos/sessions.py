@@ -1,8 +1,9 @@
 """Clients that lose their connections and come back, for runs in which something is killed.
 
-Each has one answer under way at a time: some talk on a socket, steer and run tools; some ask in the
-background, hang up and read on from where they were. Whoever was cut off asks for the rest, and if
-that cannot be had, what became of it. ``SCRIPT`` is what the engine plays for them.
+Each has one answer under way at a time: some talk on a socket, steer, run tools and vanish to come
+back; some ask in the background, hang up, read on from where they were and delete. Whoever was cut
+off asks for the rest, and if that cannot be had, what became of it. ``SCRIPT`` is what the engine
+plays for them.
 """
 
 from __future__ import annotations
@@ -142,10 +143,14 @@ class Talk(Session):
         self._unanswered = None
         await talker.say({"type": "response.create", **body})
         await _until(lambda: talker.idle or bool(talker.running))
-        if self._dice.random() < 0.4:
+        luck = self._dice.random()
+        if luck < 0.55:
             await asyncio.sleep(self._dice.uniform(0, 0.5))
+        if luck < 0.4:
             for name in list(talker.running.values())[:1]:
                 await talker.say(self._steer(name))
+        elif luck < 0.55 and talker.running:
+            self.cut()
         await _until(lambda: talker.idle)
         if body["metadata"]["tag"] not in talker.tags and "idempotency_key" in body:
             self._unanswered = body  # it may be running all the same: ask again
@@ -154,6 +159,8 @@ class Talk(Session):
         body = self._request()
         if "idempotency_key" not in body and self._dice.random() < 0.15:
             body["store"] = False
+        if self._dice.random() < 0.6:
+            body["on_disconnect"] = "wait"
         if talker.calls:
             name, calls = talker.calls.popitem()
             outputs: list[Event] = [
@@ -220,6 +227,8 @@ class Background(Session):
         self._reads = False
         if ids:
             await self._ask_until_it_ended(caller, ids[-1])
+            if self._dice.random() < 0.3:
+                await caller.call("DELETE", f"/v1/responses/{ids[-1]}")
 
     def _hold(self) -> float:
         """How long it reads before it hangs up."""

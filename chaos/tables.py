@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from chaos.history import Table
 from chaos.lives import ENDED
 
-__all__ = ["dump_sqlite"]
+__all__ = ["dump_postgres", "dump_sqlite", "open_turns"]
 
 _TABLES = {
     "turns": "SELECT * FROM turns",
@@ -35,12 +38,30 @@ def dump_sqlite(path: Path) -> list[Table]:
         ]
 
 
+async def dump_postgres(url: str) -> list[Table]:
+    connection = await asyncpg.connect(url)
+    try:
+        return [
+            Table(time.monotonic(), name, [_plain(dict(row)) for row in found])
+            for name, query in _TABLES.items()
+            if (found := await connection.fetch(query)) is not None
+        ]
+    finally:
+        await connection.close()
+
+
+def open_turns(tables: Iterable[Table]) -> list[str]:
+    """The turns on record that have no end there."""
+    turns = [row for table in tables if table.name == "turns" for row in table.rows]
+    return [row["id"] for row in turns if row["status"] is None]
+
+
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """What is JSON decoded, other bytes left out; the status where only the response has it."""
+    """What is JSON decoded, what is no JSON left out; the status where only the response has it."""
     plain = {
-        name: json.loads(value) if name in _JSON and value is not None else value
+        name: json.loads(value) if name in _JSON and value else None if name in _JSON else value
         for name, value in row.items()
-        if name in _JSON or not isinstance(value, bytes)
+        if name in _JSON or isinstance(value, str | int | float | None)
     }
     response = plain.get("response")
     if "status" not in plain and response is not None:

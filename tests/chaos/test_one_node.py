@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from chaos.__main__ import told
+from chaos.barriers import DieAt
 from chaos.faults import FAULTS
 from chaos.history import Process, Saw, Table, Worked, load
 from chaos.invariants import Violation
+from chaos.points import met_in
 from chaos.run import Run, one_node
+from chaos.stage import Stage
 from chaos.verdict import Verdict, Word
 from msgspec.structs import replace
 
@@ -45,9 +48,41 @@ def test_a_gateway_that_is_killed_loses_nothing_that_it_accepted(tmp_path: Path)
     assert run.verdict.violations == []
 
 
-def test_a_table_says_what_held_and_what_does_not_count(tmp_path: Path) -> None:
-    held = Run("1", "kill", Verdict(Word.HOLDS), 9, 1.0, tmp_path)
+def test_a_gateway_that_dies_at_a_barrier_loses_nothing_that_it_accepted(tmp_path: Path) -> None:
+    seed = str(secrets.randbelow(10**6))
+    run = asyncio.run(one_node(tmp_path / "run", seed, FAULTS["die-after-end"]))
+    assert run.verdict.violations == []
+    assert met_in(tmp_path / "run") is not None
+    assert all(run.verdict.hit.values())
+
+
+def test_an_engine_that_is_killed_takes_no_turn_with_it(tmp_path: Path) -> None:
+    seed = str(secrets.randbelow(10**6))
+    run = asyncio.run(one_node(tmp_path / "run", seed, FAULTS["kill-engine"]))
+    assert run.verdict.violations == []
+    work = [entry for entry in load(run.history) if isinstance(entry, Worked)]
+    assert any(entry.said for entry in work), "no engine went on for another"
+
+
+def test_a_fault_that_meets_nothing_does_not_count(tmp_path: Path) -> None:
+    class Nowhere(DieAt):
+        def fits(self, stage: Stage) -> bool:
+            stage.gateway.patience = 0.5
+            return True
+
+    seed = str(secrets.randbelow(10**6))
+    run = asyncio.run(one_node(tmp_path / "run", seed, Nowhere("no-such-point", "before")))
+    assert run.verdict.word is Word.UNKNOWN
+    assert "TimeoutError" in run.verdict.doubts[0]
+
+
+def test_a_table_says_what_counted_held_and_did_not_count(tmp_path: Path) -> None:
+    hit = {"kill of gateway": ["resp_1", "resp_2"]}
+    held = Run("1", "kill", "sqlite", Verdict(Word.HOLDS, hit=hit), 9, 1.0, tmp_path)
     harmless = replace(held, verdict=Verdict(Word.UNKNOWN, doubts=["it hit nothing"]))
-    broken = replace(held, verdict=Verdict(Word.BROKEN, [Violation("I1 kept", "gone")]))
-    line = told([held, harmless, broken]).splitlines()[1].split()
-    assert line == ["kill", "3", "1", "1", "1", "I1", "kept:", "1"]
+    violations = [Violation("I1 kept", "gone")]
+    broken = replace(held, verdict=Verdict(Word.BROKEN, violations, hit=hit))
+    elsewhere = replace(held, store="postgres")
+    first, second = told([held, harmless, broken, elsewhere]).splitlines()[1:]
+    assert first.split() == ["kill", "sqlite", "2", "1", "1", "2", "1", "I1", "kept:", "1"]
+    assert second.split() == ["kill", "postgres", "1", "1", "0", "2", "0", "-"]

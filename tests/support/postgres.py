@@ -118,6 +118,23 @@ class Postgres:
                 child.kill()
         self._process.wait()
 
+    def freeze(self) -> None:
+        """All of it, the process first that would make others."""
+        for process in self._all():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for process in reversed(self._all()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGCONT)
+
+    def _all(self) -> list[psutil.Process]:
+        if self._process is None or self._process.poll() is not None:
+            return []
+        first = psutil.Process(self._process.pid)
+        return [first, *first.children(recursive=True)]
+
     def stop(self) -> None:
         """For good."""
         if self._process is not None and self._process.poll() is None:

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from types import TracebackType
 
-_BIND = ord("B")
-"""The first byte of what has a prepared statement executed."""
+_PARSE, _BIND = ord("P"), ord("B")
+"""The first bytes of what has a statement prepared, and of what has a prepared one executed."""
 
 
 class Proxy:
@@ -21,6 +21,8 @@ class Proxy:
         self.hang = 0
         """How many are lost with nobody being told: the connection stays, and is silent."""
         self.lost = 0
+        self.of = b""
+        """Only those to statements that have this in them."""
 
     async def __aenter__(self) -> Proxy:
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -69,6 +71,7 @@ class _Link:
         self._client, self._back = client, back
         self._answers, self._on = answers, on
         self._fault = ""
+        self._statements: dict[bytes, bytes] = {}
 
     async def carry(self) -> None:
         tasks = [asyncio.create_task(self._ask()), asyncio.create_task(self._answer())]
@@ -81,10 +84,17 @@ class _Link:
 
     async def _ask(self) -> None:
         while data := await self._client.read(65536):
-            if data[0] == _BIND and not self._fault:
+            if data[0] == _PARSE:
+                name, sql = data[5:].split(b"\0", 2)[:2]
+                self._statements[name] = sql
+            if data[0] == _BIND and not self._fault and self._is_meant(data):
                 self._fault = self._next_fault()
             self._on.write(data)
             await self._on.drain()
+
+    def _is_meant(self, bind: bytes) -> bool:
+        _portal, name = bind[5:].split(b"\0", 2)[:2]
+        return self._proxy.of in self._statements.get(name, b"")
 
     def _next_fault(self) -> str:
         proxy = self._proxy
