@@ -43,7 +43,7 @@ def _pass(point: _Point, when: Literal["before", "after"]) -> None:
     tell_met(_folder, Met(time.monotonic(), point[1]))
     if armed.act == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    raise StoreError("The answer to this write was lost, as somebody wants it to be.")
+    raise StoreError("The answer was lost, as somebody wants it to be.", uncertain=True)
 
 
 def _around(

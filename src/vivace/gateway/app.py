@@ -226,6 +226,7 @@ class Gateway:
             await self.supervisor.stop()
             for engine in self._started:
                 await engine.stop()
+            await self.keeper.write_owed()
             await self.archive.close()
             self.keeper.close()
 
@@ -273,6 +274,7 @@ class Gateway:
     async def _until_pruning_is_due(self) -> None:
         for _ in range(max(1, round(_PRUNE_EVERY / _LOOK_AT_TROUBLE))):
             await asyncio.sleep(min(_PRUNE_EVERY, _LOOK_AT_TROUBLE))
+            await self.keeper.write_owed()
             if self.archive.trouble:
                 return
 

@@ -7,6 +7,7 @@ The engine begins at once, beside the first write. What may be said when is deci
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -26,6 +27,7 @@ from vivace.errors import RequestError, StoreError, Unavailable
 from vivace.gateway.archive import no_parent
 from vivace.gateway.keeping import KeptOutlet
 from vivace.gateway.meter import Outlet
+from vivace.gateway.owed import Owed
 from vivace.protocol.codec import encode
 from vivace.protocol.events import Response
 from vivace.protocol.once import Once, key_reused
@@ -87,10 +89,19 @@ class Keeper:
         self.journal = journal
         self.holder = holder
         self.must = must
+        self.owed = Owed(store, self.forget)
         self.on_record: set[str] = set()
         """Turns to come that went on record with the end of those they follow."""
         self.doubtful: set[str] = set()
         """Turns with a key that may be on record, though their client was told otherwise."""
+
+    def may_be_on_record(self, new: NewTurn) -> None:
+        """Though its client is told otherwise: under its key it can begin after all, without one
+        nobody can ask for it."""
+        if new.key is not None:
+            self.doubtful.add(new.id)
+        else:
+            self.owed.withdraw(new)
 
     def begin(self, ticket: Ticket, response: Response, owner: str, outlet: Outlet) -> KeptTurn:
         self.remember(ticket.id, response, ())
@@ -116,6 +127,11 @@ class Keeper:
         """Its end is on record."""
         if self.journal is not None:
             self.journal.ended(turn_id)
+
+    async def write_owed(self) -> None:
+        """What the store did not take, if it does now."""
+        with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
+            await self.owed.write()
 
     def close(self) -> None:
         if self.journal is not None:
@@ -189,10 +205,10 @@ class KeptTurn:
             if outcome != Accepted(self._new.id):
                 raise _why_not(outcome, self._new)
         except Exception as error:
-            if self._new.key is not None and isinstance(error, StoreError) and error.uncertain:
-                self._keeper.doubtful.add(self._new.id)
             passing = isinstance(error, StoreError) and not self._new.background
             if not passing or self._keeper.must or self._new.key is not None:
+                if isinstance(error, StoreError) and error.uncertain:
+                    self._keeper.may_be_on_record(self._new)
                 if not self._awaited:  # else the error says so
                     turned_away()
                 raise
@@ -288,7 +304,11 @@ class KeptTurn:
             successor=follows,
             pending=tuple(pending),
         )
-        outcome = await self._keeper.store.end(end)
+        try:
+            outcome = await self._keeper.store.end(end)
+        except StoreError:
+            self._keeper.owed.end(end)
+            raise
         if isinstance(outcome, Fenced):
             raise TakenAway
         if not isinstance(outcome, Ended):
@@ -299,8 +319,9 @@ class KeptTurn:
         await self.outlet.recorded(END)
 
     def close(self) -> None:
-        """Nothing more needs to be known of how it went."""
-        self._keeper.forget(self._new.id)
+        """Nothing more needs to be known of how it went, unless its end is still to be written."""
+        if self._new.id not in self._keeper.owed:
+            self._keeper.forget(self._new.id)
 
     async def let_go(self) -> None:
         """It ends without a record: nothing is held back any more."""
