@@ -16,7 +16,7 @@ def context(story: Story) -> Found:
     contexts = Contexts(story)
     told = {word_of("user", text) for text in story.steers}
     for life in story.lives.values():
-        if (where := broken_off(_text(life))) is not None:
+        if (where := broken_off(_text(story, life)[0])) is not None:
             yield f"{life.id}: {where}", (life.id,)
         past, own = contexts.past_of(life), contexts.inputs[life.id]
         if past is None or own is None:
@@ -39,19 +39,21 @@ def _asked_for(story: Story, life: Life) -> tuple[str, ...] | None:
     return words_of(items_of(asked.body.get("input"))) if asked else None
 
 
-def _text(life: Life) -> str:
-    """All that it said, as far as that is known without a gap."""
-    if life.end is not None:
-        return "".join(
+def _text(story: Story, life: Life) -> tuple[str, bool]:
+    """What it said, as far as that is known without a gap, and whether that is all of it."""
+    ends = [life.end] if life.end is not None else [e.response for e in story.ends.get(life.id, ())]
+    for end in ends[:1]:
+        parts = (
             part.get("text", "")
-            for item in life.end["output"]
+            for item in end["output"]
             if item["type"] == "message"
             for part in item["content"]
         )
+        return "".join(parts), True
     if life.jumped or not gapless(life.events):
-        return ""
+        return "", False
     texts = (e["delta"] for e in life.events if e["type"] == "response.output_text.delta")
-    return "".join(texts)
+    return "".join(texts), False
 
 
 def _told_by_engines(story: Story, contexts: Contexts) -> Found:
@@ -63,7 +65,8 @@ def _told_by_engines(story: Story, contexts: Contexts) -> Found:
         if past is not None and own is not None and work.shown != (*past, *own):
             what = f"{life.id} was shown {work.shown} on attempt {work.attempt}"
             yield f"{what}, and the conversation is {(*past, *own)}", (life.id,)
-        text = _text(life)
-        if text and not text.startswith(work.said):
+        text, whole = _text(story, life)
+        more = not whole and work.said.startswith(text)  # than anybody has seen
+        if text and not text.startswith(work.said) and not more:
             what = f"{life.id} went on from words that were never said"
             yield f"{what} (attempt {work.attempt})", (life.id,)

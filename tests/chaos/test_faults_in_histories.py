@@ -19,6 +19,7 @@ from chaos.history import (
     Started,
     Struck,
     Table,
+    Worked,
 )
 from chaos.invariants import check
 from msgspec.structs import replace
@@ -246,3 +247,33 @@ def test_an_open_turn_is_no_ghost_while_its_holder_lives() -> None:
     for holder, found in (("g2", set[str]()), ("g1", {"I8 no ghosts"})):
         row = table.rows[0] | {"status": None, "response": None, "holder": holder}
         assert _names([*history, replace(table, rows=[row])]) == found
+
+
+# -- what engines go on from ----------------------------------------------------------------------
+
+
+def _unread(said: str, *, looked: bool) -> list[Entry]:
+    """Nobody reads on when the gateway is back, and an engine goes on from these words; whether
+    somebody looks at the end that it came to."""
+    history = told_again()
+    shown = next(e.event["delta"] for e in history if isinstance(e, Saw) and "delta" in e.event)
+    whole = [entry for entry in history if isinstance(entry, Saw)][-1].event["response"]
+    text = whole["output"][0]["content"][0]["text"]
+    assert text.startswith(shown)
+    known = text[: len(shown)] if said == "as seen" else text[:-5] if said == "more" else said
+    words = tuple(text.partition("\n")[0].split()[1:])
+    kept = [e for e in history if getattr(e, "client", "") != "b" and not isinstance(e, Table)]
+    if not looked:
+        kept = [e for e in kept if not isinstance(e, Called)]
+    return [*kept, Worked(3, "e", "g2", "resp_1", "began", 2, words, known)]
+
+
+@pytest.mark.parametrize("looked", [True, False])
+@pytest.mark.parametrize("said", ["as seen", "more"])
+def test_an_engine_may_go_on_from_more_than_anybody_has_seen(said: str, *, looked: bool) -> None:
+    assert "I7 context" not in _names(_unread(said, looked=looked))
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_an_engine_may_not_go_on_from_other_words_than_were_seen(*, looked: bool) -> None:
+    assert "I7 context" in _names(_unread("shown nothing of it", looked=looked))
