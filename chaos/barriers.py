@@ -11,6 +11,7 @@ from typing import Literal
 from chaos.points import Armed
 from chaos.processes import GATEWAY
 from chaos.stage import BOTH, SQLITE, Fault, Hit, Stage, busy
+from vivace.store import statements
 
 __all__ = ["BARRIERS", "LOST_ANSWERS", "DieAt", "LoseAnswer"]
 
@@ -67,7 +68,7 @@ class LoseAnswer:
     engines = False
 
     def __init__(self, point: str, stores: Sequence[str], sql: str = "") -> None:
-        """``sql`` is what the statement has that PostgreSQL is asked."""
+        """``sql`` is what PostgreSQL is asked."""
         self.name = f"lose-answer-{point}"
         self.stores = stores
         self._point = point
@@ -124,13 +125,13 @@ BARRIERS: list[Fault] = [
     )
 ]
 LOST_ANSWERS: list[Fault] = [
-    LoseAnswer("accept", BOTH, "INSERT INTO turns"),
-    LoseAnswer("steer", BOTH, "INSERT INTO orders"),
-    LoseAnswer("end", BOTH, "end_turn("),
+    LoseAnswer("accept", BOTH, statements.ACCEPT),
+    LoseAnswer("steer", BOTH, statements.ORDER),
+    LoseAnswer("end", BOTH, statements.END),
     LoseAnswer("end-steered", [SQLITE]),
-    LoseAnswer("delete", BOTH, "DELETE FROM turns"),
-    LoseAnswer("take", BOTH, "SET epoch = epoch + 1"),
-    LoseAnswer("attempt", BOTH, "SET attempt ="),
+    LoseAnswer("delete", BOTH, statements.DELETE),
+    LoseAnswer("take", BOTH, statements.TAKE),
+    LoseAnswer("attempt", BOTH, statements.ATTEMPT),
     LoseAnswer("park", [SQLITE]),
     LoseAnswer("wake", [SQLITE]),
 ]
