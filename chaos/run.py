@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from chaos.verdict import Verdict, Word, judge, keep, worst
 __all__ = ["Run", "one_node"]
 
 _OWNERS = ("alice", "bob")
-_TALKERS, _READERS = 6, 4
+_TALKERS, _READERS = 8, 5
 _IN_FLIGHT = 8
 _RATE = 60
 """Tokens a second: answers last for seconds, so that a fault meets many."""
@@ -77,6 +77,7 @@ async def one_node(
     finally:
         recorder.close()
     verdict = judge(recorder.history)
+    doubts += _too_few(verdict, fault)
     if doubts:
         word = worst([verdict.word, Word.UNKNOWN])
         verdict = replace(verdict, word=word, doubts=[*doubts, *verdict.doubts])
@@ -84,6 +85,15 @@ async def one_node(
     turns = len(_created(recorder.history))
     name, store = fault.name if fault else "none", SQLITE if postgres is None else POSTGRES
     return Run(seed, name, store, verdict, turns, time.monotonic() - begin, path)
+
+
+def _too_few(verdict: Verdict, fault: Fault | None) -> Iterator[str]:
+    """What strikes a process must have met many turns; what strikes a client meets its own."""
+    if fault is None or fault.group == "client":
+        return
+    for name, met in verdict.hit.items():
+        if 0 < len(met) < _IN_FLIGHT:
+            yield f"{name} hit only {len(met)} open turns"
 
 
 async def _play(

@@ -14,7 +14,7 @@ def kept(story: Story) -> Found:
         gone = story.deletions.get(life.id)
         if gone is None:
             yield from _still_there(story, life)
-        elif gone.end is not None:
+        elif gone.status == 200 and gone.end is not None:
             yield from _really_gone(story, life, gone.end)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import time
 from pathlib import Path
@@ -134,6 +135,24 @@ def test_killed_again_and_again_it_still_goes_on(tmp_path: Path) -> None:
     with Serve(tmp_path, TALE, tables=HERE) as server, server.http() as http:
         eventually(lambda: http.get(path).json()["status"] == "completed")
         assert text_of(http.get(path).json()) == " word" * 300
+
+
+def test_each_engine_that_works_on_it_has_a_number_of_its_own(tmp_path: Path) -> None:
+    script = TALE.replace('do = "say", text = " word"', 'do = "mark"')
+    path, number = "", 0
+    for _ in range(3):
+        with Serve(tmp_path, script, rate=100, tables=HERE) as server, server.http() as http:
+            if not path:
+                body = {"input": "a tale", "background": True}
+                path = f"/v1/responses/{http.post('/v1/responses', json=body).json()['id']}"
+            _, number = seen_in(http, path, 100, starting_after=number)
+            server.process.send_signal(signal.SIGKILL)
+    with Serve(tmp_path, script, tables=HERE) as server, server.http() as http:
+        eventually(lambda: http.get(path).json()["status"] == "completed")
+        marks = re.findall(r"\.(\d+)@(\w+)\.a(\d+)", text_of(http.get(path).json()))
+    assert [int(index) for index, _, _ in marks] == list(range(300))
+    assert list(dict.fromkeys(int(attempt) for _, _, attempt in marks)) == [1, 2, 3, 4]
+    assert len({engine for _, engine, _ in marks}) == 4
 
 
 def test_one_whose_journal_is_lost_says_so(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Answering:
 
     async def answer(self, run: Run, plan: Plan, meter: Meter, name: str) -> list[Event]:
         """On the engine it was given; where that fails, on another from what was said on."""
-        attempts = Attempts(plan, self._planner, meter, run.said)
+        attempts = Attempts(plan, self._planner, meter, run.said, run.attempt)
 
         async def tell(waiting: Waiting) -> None:
             await run.say(Placed(now(), waiting.position, waiting.seconds))

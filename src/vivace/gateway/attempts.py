@@ -20,14 +20,20 @@ __all__ = ["Attempts"]
 
 class Attempts:
     def __init__(
-        self, plan: Plan, planner: Planner, meter: Meter, said: SoFar | None = None
+        self,
+        plan: Plan,
+        planner: Planner,
+        meter: Meter,
+        said: SoFar | None = None,
+        attempt: int = 1,
     ) -> None:
-        """``said``: what was said of it before this gateway had it."""
-        self.work = plan.work
+        """``said``: what was said of it before this gateway had it. ``attempt`` is the number of
+        the first one here."""
+        self.work = replace(plan.work, attempt=attempt)
         """For the next engine."""
         self.over = False
         """Whether all was said that may be."""
-        self._asked = plan.work
+        self._asked = self.work
         """The same without what was said of it."""
         self._plan = plan
         self._planner = planner
@@ -42,6 +48,7 @@ class Attempts:
         if said is not None:
             self._said += said.deltas
             self._pass_on(said.tokens)
+            self.work = replace(self.work, attempt=attempt)
 
     @property
     def estimate(self) -> int:

@@ -474,7 +474,7 @@ class Connection:
         adopted, told = waiting.adopted, waiting.record
         keep = partial(self._runner.keeper.go_on, ticket, adopted.record, adopted.created)
         run = Run(adopted.turn(), name, ticket, self, self._moves, self._outlet, told, keep)
-        run.said = adopted.said()
+        run.said, run.attempt = adopted.said(), adopted.record.attempt + 1
         self._runner.keeper.on_record.add(run.id)
         return run
 

@@ -91,6 +91,8 @@ class Run:
             self.kept.stop = lambda how: self.stop(Stop(self.ticket, how))
         self.said: SoFar | None = None
         """What was said of it before this gateway had it."""
+        self.attempt = 1
+        """Of the first engine that works on it here; they are counted over all gateways."""
         self.refused = False
         """Whether it is ended because it may not begin."""
         self.taken = False
