@@ -49,7 +49,7 @@ def vivace(*arguments: str, cwd: Path, **environment: str) -> subprocess.Complet
         text=True,
         cwd=cwd,
         env=inherited | environment,
-        timeout=20,
+        timeout=60,  # a busy machine takes many seconds to start Python
         check=False,
     )
 

@@ -391,6 +391,22 @@ def test_a_database_without_tables_is_refused_with_what_to_type(postgres: Postgr
     asyncio.run(check())
 
 
+def test_a_server_that_is_only_slow_when_it_is_opened_is_not_away(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_TRY", 0.001)
+    monkeypatch.setattr(connections, "_PATIENCE", 0.1)
+    url = postgres.database(migrated=False)
+
+    async def check() -> None:
+        store = opened_at(url)
+        with pytest.raises(StoreError, match="vivace store migrate"):
+            await store.open()
+        await store.close()
+
+    asyncio.run(check())
+
+
 def test_a_server_that_is_away_when_it_is_opened_is_no_reason_not_to_start() -> None:
     async def check() -> None:
         store = opened_at("postgresql://vivace:secret-word@127.0.0.1:1/vivace")

@@ -32,6 +32,9 @@ _IN_TROUBLE = 1.0
 refuse a turn than to have its client wait."""
 _TRY = 2.0
 """Seconds after which a connection counts as dead."""
+_AT_FIRST = 10.0
+"""The same when a gateway starts: nobody waits for it yet, and a server that is only slow would
+count as away."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 _ASIDE = 120.0
 
@@ -55,11 +58,11 @@ class Connections:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
-    async def run(self, work: Work[T]) -> T:
+    async def run(self, work: Work[T], *, at_first: bool = False) -> T:
         """Work that may be repeated. It goes on if whoever asked does not wait for it."""
         if self._closed:
             raise StoreError("The store is closed.")
-        task = asyncio.create_task(self._persist(work))
+        task = asyncio.create_task(self._persist(work, at_first=at_first))
         self._tasks.add(task)
         task.add_done_callback(self._over)
         return await asyncio.shield(task)
@@ -90,7 +93,7 @@ class Connections:
         if not task.cancelled():
             task.exception()  # whoever asked may have gone; it is told in ``trouble``
 
-    async def _persist(self, work: Work[T]) -> T:
+    async def _persist(self, work: Work[T], *, at_first: bool) -> T:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (_PATIENCE if self._health.trouble is None else _IN_TROUBLE)
         uncertain, pause = False, _FIRST_PAUSE
@@ -100,7 +103,7 @@ class Connections:
                 async with self._room:
                     if loop.time() > deadline and self._health.trouble:
                         raise TimeoutError  # it stood behind others that failed
-                    done = await self._try(work, sent)
+                    done = await self._try(work, sent, _AT_FIRST if at_first else self._limit)
             except Exception as error:
                 uncertain = uncertain or (bool(sent) and is_lost(error))
                 again = is_lost(error) or is_repeatable(error)
@@ -112,9 +115,12 @@ class Connections:
                 self._health.recovered()
                 return done
 
-    async def _try(self, work: Work[T], sent: list[bool]) -> T:
+    @property
+    def _limit(self) -> float:
+        return _TRY if self._health.trouble is None else _IN_TROUBLE
+
+    async def _try(self, work: Work[T], sent: list[bool], limit: float) -> T:
         loop = asyncio.get_running_loop()
-        limit = _TRY if self._health.trouble is None else _IN_TROUBLE
         connection = await self._take(limit)
         sent.append(True)
         giving_up = loop.call_later(limit, connection.terminate)

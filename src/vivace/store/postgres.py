@@ -58,7 +58,7 @@ class PostgresStore:
 
     async def open(self) -> None:
         try:
-            await self._connections.run(partitions.make_ahead)
+            await self._connections.run(partitions.make_ahead, at_first=True)
         except StoreError as error:
             if isinstance(error.__cause__, OSError | TimeoutError | asyncpg.InterfaceError):
                 return  # away; ``trouble`` says so
