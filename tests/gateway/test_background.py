@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -174,6 +175,24 @@ def test_one_whose_end_could_not_be_stored_is_still_answered(
     answer = http.get(path).json()
     assert said(answer) == "early late"
     assert answer["store"] is False
+
+
+def test_nobody_reads_an_end_that_is_not_on_record_yet(
+    gateway: RunningGateway, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may still be that it cannot be stored, and then it says so."""
+    tried = asyncio.Event()
+
+    async def full_in_a_while(*_: object) -> None:
+        tried.set()
+        await asyncio.sleep(0.5)
+        raise StoreError("The disk is full.")
+
+    monkeypatch.setattr(gateway.gateway.archive._store, "end", full_in_a_while)
+    made = http.post(RESPONSES, json={"input": "x", "background": True}).json()
+    eventually(tried.is_set)
+    answer = http.get(f"{RESPONSES}/{made['id']}").json()
+    assert (answer["status"], answer["store"]) == ("completed", False)
 
 
 def test_one_in_progress_cannot_be_continued_yet(

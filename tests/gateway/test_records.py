@@ -66,6 +66,15 @@ async def rest_of(record: Record, after: int) -> bytes:
     return b"".join([framed(each) async for events in record.after(after) for each in events])
 
 
+def test_its_weight_is_that_of_its_longest_event() -> None:
+    created = replace(CREATED, instructions="p" * 50_000)
+    words = [Begun(1), *(Said(1, TextDelta("w" * 100)) for _ in range(100)), WORDS[-1]]
+    record = record_of(created)
+    play_to(record, words)
+    longest = max(len(framed(event)) for event in replay(created, words))
+    assert 0.9 * longest < record.weight <= longest
+
+
 @given(logs, st.integers(-1, 400), st.lists(st.integers(0, 400), max_size=10))
 def test_what_is_read_after_any_event_is_all_that_was_said_later(
     entries: list[Entry], after: int, says: list[int]
