@@ -522,6 +522,8 @@ def test_a_client_that_leaves_in_the_same_breath_leaves_no_turn_behind(
 LUMP = " " * 200_000
 """One token of the scripted engine; forty of them fill every buffer on the way."""
 FLOOD = Say(LUMP, times=40)
+_LONG = 30
+"""Seconds: megabytes take their time on a busy machine."""
 
 
 @pytest.fixture
@@ -532,14 +534,14 @@ def fast() -> Iterator[RunningGateway]:
 
 def stuck(gateway: RunningGateway) -> None:
     """Wait until the server has had to stop sending to somebody."""
-    eventually(lambda: gateway.engine.running() > 0)
+    eventually(lambda: gateway.engine.running() > 0, _LONG)
 
     def one_waits() -> bool:
         before = time.monotonic() - 0.3
         waiting = list(gateway.gateway.connections._unread.values())
         return any(unread.since < before for unread in waiting)
 
-    eventually(one_waits)
+    eventually(one_waits, _LONG)
 
 
 def test_a_reader_that_was_away_gets_everything_in_fewer_pieces(fast: RunningGateway) -> None:
@@ -547,7 +549,7 @@ def test_a_reader_that_was_away_gets_everything_in_fewer_pieces(fast: RunningGat
     with Socket(fast.url, receive_buffer=4096) as socket:
         socket.create("x")
         stuck(fast)
-        eventually(lambda: fast.engine.running() == 0)
+        eventually(lambda: fast.engine.running() == 0, _LONG)
         events = socket.until_end()
     deltas = [event["delta"] for event in events if "delta" in event]
     whole = LUMP * 40 + "a " * 2000 + "end"
@@ -568,7 +570,7 @@ def test_what_waits_for_an_absent_reader_is_joined_not_queued(
         socket.create("x")
         stuck(fast)
         [request] = fast.engine._requests
-        eventually(lambda: request.stalled_until > 0)
+        eventually(lambda: request.stalled_until > 0, _LONG)
         assert len(request._ready) < 300
         socket.vanish()
 
