@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.http import RESPONSES, sse
-from tests.support.server import RunningGateway
+from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Call, Die, Fail, Reply, Say, Stall
+from vivace.gateway import app
 
 
 def running(socket: Socket) -> str:
@@ -145,3 +147,29 @@ def test_words_of_an_attempt_that_came_too_late_are_not_said(gateway: RunningGat
         assert events[-1]["error"]["code"] == "resumed_elsewhere"
         assert "late " not in [event.get("delta") for event in events]
     eventually(lambda: not gateway.gateway.runner._running)
+
+
+# -- what is deleted ------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_in_any_file_of_a_turn_that_was_deleted_while_another_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "_PRUNE_EVERY", 0.1)
+    config = configuration(store={"path": "turns.db"})
+    replies = [Reply(when="story", then=(Say("word "), Stall(60))), Reply(then=(Say("Yes."),))]
+    with (
+        RunningGateway(replies, config=config, base=tmp_path) as gateway,
+        Socket(gateway.url) as socket,
+        gateway.http as http,
+    ):
+        first = running(socket)
+        made = http.post(RESPONSES, json={"input": "hi", "instructions": "malachite"}).json()
+        assert found_in(tmp_path / "turns.db-said", b"malachite")
+        assert http.delete(f"{RESPONSES}/{made['id']}").status_code == 200
+        eventually(lambda: not found_in(tmp_path, b"malachite"))
+        eventually(lambda: found_in(tmp_path / "turns.db-said", first.encode()))
+
+
+def found_in(folder: Path, words: bytes) -> bool:
+    return any(words in path.read_bytes() for path in folder.rglob("*") if path.is_file())

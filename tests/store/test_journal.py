@@ -186,6 +186,10 @@ class Crashes(RuleBasedStateMachine):
         self.open.pop(turn, None)
 
     @rule()
+    def wipe(self) -> None:
+        assert self.journal.wipe()
+
+    @rule()
     def die(self) -> None:
         self.journal = FileJournal(self.path, segment=SMALL)
         self.earlier |= self.open
@@ -208,3 +212,51 @@ class Crashes(RuleBasedStateMachine):
 
 TestCrashes = Crashes.TestCase
 TestCrashes.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize("name", ["².journal", "notes.journal", "-1.journal", "٣.journal"])
+def test_a_file_that_is_no_segment_stays_and_stops_nothing(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / name).write_bytes(b"mine")
+    (tmp_path / "00000007.journal").mkdir()
+    journal = FileJournal(tmp_path)
+    assert journal.left() == []
+    journal.append("a", b"1")
+    journal.forget_left()
+    journal.close()
+    assert (tmp_path / name).read_bytes() == b"mine"
+    assert [kept.id for kept in FileJournal(tmp_path).left()] == ["a"]
+    assert name in caplog.text
+
+
+# -- what is deleted ------------------------------------------------------------------------------
+
+
+def holds(folder: Path, words: bytes) -> bool:
+    return any(words in path.read_bytes() for path in folder.iterdir())
+
+
+def test_what_ended_turns_said_can_be_wiped_while_others_go_on(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+    journal.append("gone", b"malachite")
+    journal.append("open", b"obsidian")
+    journal.ended("gone")
+    assert holds(tmp_path, b"malachite")
+    assert journal.wipe()
+    assert not holds(tmp_path, b"malachite")
+    journal.append("open", b"basalt")
+    journal.close()
+    [kept] = FileJournal(tmp_path).left()
+    assert (kept.entries, kept.whole) == ([b"obsidian", b"basalt"], True)
+
+
+def test_a_wiped_journal_without_open_turns_takes_no_room(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+    journal.append("gone", b"malachite")
+    journal.ended("gone")
+    assert journal.wipe()
+    assert list(tmp_path.iterdir()) == []
+    assert journal.size == 0
+    journal.append("next", b"obsidian")
+    assert holds(tmp_path, b"obsidian")

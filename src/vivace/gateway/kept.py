@@ -94,6 +94,8 @@ class Keeper:
         """Turns to come that went on record with the end of those they follow."""
         self.doubtful: set[str] = set()
         """Turns with a key that may be on record, though their client was told otherwise."""
+        self.stale = False
+        """The journal may have words of turns that were deleted."""
 
     def may_be_on_record(self, new: NewTurn) -> None:
         """Though its client is told otherwise: under its key it can begin after all, without one
@@ -132,6 +134,11 @@ class Keeper:
         """What the store did not take, if it does now."""
         with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
             await self.owed.write()
+
+    def wipe(self) -> None:
+        """Nowhere are words left of turns that were deleted."""
+        if self.stale:
+            self.stale = self.journal is not None and not self.journal.wipe()
 
     def close(self) -> None:
         if self.journal is not None:

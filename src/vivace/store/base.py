@@ -76,6 +76,9 @@ class Journal(Protocol):
     def ended(self, turn_id: str) -> None:
         """Its end is on record elsewhere; nothing of it is needed here."""
 
+    def wipe(self) -> bool:
+        """Have nothing on the disk of what ended turns said; False if that cannot be now."""
+
     def close(self) -> None: ...
 
 

@@ -116,6 +116,22 @@ class FileJournal:
         self._note(ENDED, turn.number)
         self._drop_unneeded()
 
+    def wipe(self) -> bool:
+        """Have nothing on the disk of what ended turns said: open ones are written anew. False if
+        there is no room for that; then all stays as it is."""
+        for turn in self._turns.values():
+            if turn.lost:  # nobody can go on with it from what is there
+                turn.segments = set()
+        if any(turn.segments for turn in self._turns.values()):
+            try:
+                self._begin_with(self._written())
+            except OSError:
+                return False
+        else:
+            for each in list(self._sizes):
+                self._remove(each)
+        return True
+
     def close(self) -> None:
         """What is open stays on the disk."""
         if self._now is not None:
@@ -200,6 +216,9 @@ class FileJournal:
             return now
         held = sum(turn.size for turn in self._turns.values() if not turn.lost)
         copied = self._written() if self.size > 2 * (self._room + held) else []
+        return self._begin_with(copied, needed)
+
+    def _begin_with(self, copied: Sequence[Kept], needed: int = 0) -> _Segment:
         begun = self._begin(needed + sum(self._turns[each.id].size + _MARGIN for each in copied))
         for each in copied:
             self._copy(self._turns[each.id], each)
@@ -222,7 +241,8 @@ class FileJournal:
     def _begin(self, needed: int) -> _Segment:
         room = max(self._room, needed + 2 * _MARGIN)
         number = self._last + 1
-        path = segment_path(self._folder, number)
+        while (path := segment_path(self._folder, number)).exists():  # somebody else's
+            number += 1
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         begun = _Segment(number, file, room, 0)
         try:

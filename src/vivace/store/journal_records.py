@@ -13,12 +13,14 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vivace.store.values import Kept
+from vivace.visible import visible
 
 __all__ = [
     "ENDED",
@@ -35,6 +37,8 @@ __all__ = [
     "segment_path",
     "segments_in",
 ]
+
+log = logging.getLogger("vivace.store")
 
 OPENED, ENTRY, ENDED, LOST = 1, 2, 3, 4
 
@@ -92,8 +96,14 @@ def segment_path(folder: Path, number: int) -> Path:
 
 
 def segments_in(folder: Path) -> list[tuple[int, Path]]:
-    paths = folder.glob(f"*{_SUFFIX}")
-    return sorted((int(path.stem), path) for path in paths if path.stem.isdigit())
+    """By their numbers; what else lies there is left alone."""
+    found = []
+    for path in folder.glob(f"*{_SUFFIX}"):
+        if path.stem.isascii() and path.stem.isdecimal() and path.is_file():
+            found.append((int(path.stem), path))
+        else:
+            log.warning("%s is no file of the journal, and is left alone", visible(str(path)))
+    return sorted(found)
 
 
 def read_segments(paths: Iterable[Path]) -> list[Kept]:
