@@ -187,7 +187,8 @@ class Crashes(RuleBasedStateMachine):
 
     @rule()
     def wipe(self) -> None:
-        assert self.journal.wipe()
+        self.journal.deleted()
+        self.journal.wipe()
 
     @rule()
     def die(self) -> None:
@@ -242,20 +243,39 @@ def test_what_ended_turns_said_can_be_wiped_while_others_go_on(tmp_path: Path) -
     journal.append("gone", b"malachite")
     journal.append("open", b"obsidian")
     journal.ended("gone")
-    assert holds(tmp_path, b"malachite")
-    assert journal.wipe()
+    journal.wipe()
+    assert holds(tmp_path, b"malachite")  # nobody said that it was deleted
+    journal.deleted()
+    journal.wipe()
+    journal.append("later", b"granite")
+    journal.deleted()  # again and again, which must not put it off
+    journal.wipe()
     assert not holds(tmp_path, b"malachite")
+    journal.ended("later")
     journal.append("open", b"basalt")
     journal.close()
     [kept] = FileJournal(tmp_path).left()
     assert (kept.entries, kept.whole) == ([b"obsidian", b"basalt"], True)
 
 
+def test_a_turn_that_ends_soon_is_not_written_anew(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path)
+    journal.append("gone", b"malachite")
+    journal.append("open", b"obsidian")
+    journal.ended("gone")
+    journal.deleted()
+    journal.wipe()
+    journal.ended("open")
+    assert not holds(tmp_path, b"malachite")
+    assert not holds(tmp_path, b"obsidian")
+
+
 def test_a_wiped_journal_without_open_turns_takes_no_room(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path)
     journal.append("gone", b"malachite")
     journal.ended("gone")
-    assert journal.wipe()
+    journal.deleted()
+    journal.wipe()
     assert list(tmp_path.iterdir()) == []
     assert journal.size == 0
     journal.append("next", b"obsidian")

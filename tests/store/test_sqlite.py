@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from tests.store.model import StoreModel
 from tests.store.suite import StoreSuite
 from tests.support.examples import examples
-from tests.support.store import DAY, Open, in_file, in_memory, turn, using
+from tests.support.store import DAY, NOW, Open, in_file, in_memory, new, rid, turn, using
 from tests.support.waiting import in_time
 from vivace.errors import StoreError
 from vivace.store import worker
@@ -400,3 +400,17 @@ def test_who_came_later_may_still_wait_when_the_first_has_given_up(
         assert await store.load("late", "me") == turn("late")
 
     using(in_file(tmp_path), check)
+
+
+def test_a_clock_that_was_set_back_hides_no_turn_of_an_earlier_gateway(tmp_path: Path) -> None:
+    now = [float(NOW)]
+
+    async def check(store: SqliteStore) -> None:
+        await store.beat("g1", "")
+        await store.accept(new("left"))
+        now[0] -= 3600
+        assert [each.id for each in await store.orphans("g2", 0)] == [rid("left")]
+        assert await store.orphans("g1", 0) == []
+        assert await store.orphans("g2", 60) == []
+
+    using(in_file(tmp_path, clock=lambda: now[0]), check)

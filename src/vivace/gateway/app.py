@@ -267,9 +267,9 @@ class Gateway:
                 if self.archive.trouble is None:
                     raise
                 gone = 0
-            self.keeper.stale |= gone > 0
             self.keeper.wipe()
             if gone:
+                self.keeper.deleted()
                 log.info("forgot %d stored turns that were too old or too many", gone)
             await self._until_pruning_is_due()
 

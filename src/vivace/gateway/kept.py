@@ -94,8 +94,6 @@ class Keeper:
         """Turns to come that went on record with the end of those they follow."""
         self.doubtful: set[str] = set()
         """Turns with a key that may be on record, though their client was told otherwise."""
-        self.stale = False
-        """The journal may have words of turns that were deleted."""
 
     def may_be_on_record(self, new: NewTurn) -> None:
         """Though its client is told otherwise: under its key it can begin after all, without one
@@ -135,10 +133,14 @@ class Keeper:
         with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
             await self.owed.write()
 
+    def deleted(self) -> None:
+        """Turns were deleted, of which ``wipe`` leaves no words."""
+        if self.journal is not None:
+            self.journal.deleted()
+
     def wipe(self) -> None:
-        """Nowhere are words left of turns that were deleted."""
-        if self.stale:
-            self.stale = self.journal is not None and not self.journal.wipe()
+        if self.journal is not None:
+            self.journal.wipe()
 
     def close(self) -> None:
         if self.journal is not None:

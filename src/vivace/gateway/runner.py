@@ -152,7 +152,7 @@ class Runner:
         """Stop a turn if it runs, and forget it wherever it is remembered."""
         await self.cancel(response_id, owner)
         found = await self.archive.delete(response_id, owner)
-        self.keeper.stale |= found
+        self.keeper.deleted()
         await self.runs.forget(response_id, owner)
         return found
 

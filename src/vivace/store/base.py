@@ -76,8 +76,11 @@ class Journal(Protocol):
     def ended(self, turn_id: str) -> None:
         """Its end is on record elsewhere; nothing of it is needed here."""
 
-    def wipe(self) -> bool:
-        """Have nothing on the disk of what ended turns said; False if that cannot be now."""
+    def deleted(self) -> None:
+        """A turn was deleted that may have words here."""
+
+    def wipe(self) -> None:
+        """To be called again and again: the second time, nothing is left of what was deleted."""
 
     def close(self) -> None: ...
 

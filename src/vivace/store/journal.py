@@ -17,6 +17,7 @@ import errno
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -72,6 +73,8 @@ class FileJournal:
         self._now: _Segment | None = None
         self._sizes: dict[int, int] = {}
         self._told = False
+        self._stale = self._due = 0
+        """Up to which segment words were deleted, and up to which they must go the next time."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         earlier = segments_in(folder)
         self._earlier = [path for _, path in earlier]
@@ -113,24 +116,33 @@ class FileJournal:
         turn = self._turns.pop(turn_id, None)
         if turn is None or not turn.segments:
             return
-        self._note(ENDED, turn.number)
+        self._note(ENDED, turn, turn_id)
         self._drop_unneeded()
 
-    def wipe(self) -> bool:
-        """Have nothing on the disk of what ended turns said: open ones are written anew. False if
-        there is no room for that; then all stays as it is."""
+    def deleted(self) -> None:
+        """A turn was deleted that may have words here."""
+        self._stale = self._last
+
+    def wipe(self) -> None:
+        """To be called again and again: the second time, nothing is left of what was deleted.
+
+        The first time a new segment begins, and most turns end before the second; only those that
+        hold an old one by then are written anew, which takes the time of all others.
+        """
         for turn in self._turns.values():
             if turn.lost:  # nobody can go on with it from what is there
                 turn.segments = set()
-        if any(turn.segments for turn in self._turns.values()):
-            try:
+        with suppress(OSError):  # no room: it is tried again
+            if any(each <= self._due for each in self._sizes):
                 self._begin_with(self._written())
-            except OSError:
-                return False
-        else:
-            for each in list(self._sizes):
-                self._remove(each)
-        return True
+            elif any(each <= self._stale for each in self._sizes):
+                if any(turn.segments for turn in self._turns.values()):
+                    self._begin(0)
+                elif self._now is not None:
+                    os.close(self._now.file)
+                    self._now = None
+                self._drop_unneeded()
+                self._due = self._stale
 
     def close(self) -> None:
         """What is open stays on the disk."""
@@ -182,7 +194,7 @@ class FileJournal:
     def _lose(self, turn: _Turn, turn_id: str, error: OSError) -> None:
         turn.lost = True
         if turn.segments:
-            self._note(LOST, turn.number)
+            self._note(LOST, turn, turn_id)
         if not self._told:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             log.warning(
@@ -194,19 +206,19 @@ class FileJournal:
             )
         self._told = True
 
-    def _note(self, kind: int, number: int) -> None:
+    def _note(self, kind: int, turn: _Turn, turn_id: str) -> None:
         """In the room that is reserved for it; a journal that cannot say it would lie, and goes."""
-        data = mark(kind, number)
+        data = opening(turn.number, turn_id, turn.entries) + mark(kind, turn.number)
         try:
             if self._now is None or self._now.size + len(data) > self._now.room:
                 self._begin(0)
             assert self._now is not None
             _put(self._now, data)
         except OSError:
-            for each in list(self._sizes):
-                self._remove(each)
-            for turn in self._turns.values():
-                turn.lost, turn.segments = True, set()
+            for number in list(self._sizes):
+                self._remove(number)
+            for each in self._turns.values():
+                each.lost, each.segments = True, set()
 
     # -- segments ---------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
 
     segment   head, record …, zeros           numbered files of a size that is reserved for them
     head      magic, start of the machine
-    record    length of the body, checksum, kind, number of the turn in this journal, body
+    record    length of the body, checksum, kind, number of the turn in this segment, body
                 opened   how many of its entries stand in earlier records, and its id
                 entry    its place among the turn's entries, and what it is
                 ended    the turn's end is on record elsewhere
@@ -109,9 +109,9 @@ def segments_in(folder: Path) -> list[tuple[int, Path]]:
 def read_segments(paths: Iterable[Path]) -> list[Kept]:
     """The turns that had not ended, with all they had said, in the order they were opened."""
     turns: dict[str, Kept] = {}
-    names: dict[int, str] = {}
     this_start = head()
     for path in paths:
+        names: dict[int, str] = {}  # each has its own, for several gateways may have written here
         data = path.read_bytes()
         believed = data[: HEAD.size] == this_start
         for kind, number, body in _records(data[HEAD.size :]):

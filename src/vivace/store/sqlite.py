@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
 import time
 from collections.abc import Callable
@@ -144,7 +145,8 @@ class SqliteStore:
         return await self._write(lambda db: turns.take(db, response_id, epoch, holder))
 
     async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
-        before = self._clock() - dead_after
+        # The file is this gateway's alone: at its start all others are gone, whatever the clock is.
+        before = self._clock() - dead_after if dead_after else math.inf
         return await self._reader.do(lambda db: turns.orphans(db, holder, before, limit))
 
     async def beat(self, holder: str, version: str) -> list[Order]:
