@@ -12,6 +12,7 @@ from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Call, Die, Fail, Reply, Say, Stall
+from vivace.errors import StoreError
 from vivace.gateway import app
 
 
@@ -173,3 +174,40 @@ def test_nothing_is_left_in_any_file_of_a_turn_that_was_deleted_while_another_ru
 
 def found_in(folder: Path, words: bytes) -> bool:
     return any(words in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+# -- a store that is away -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ask", [{}, {"stream": True}, {"background": True}])
+def test_nobody_hears_of_a_turn_that_must_be_kept_while_the_store_is_away(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch, ask: dict[str, bool]
+) -> None:
+    keeper = gateway.gateway.keeper
+    monkeypatch.setattr(keeper, "must", True)
+    monkeypatch.setattr(keeper.store, "accept", away)
+    with gateway.http as http, Socket(gateway.url) as socket:
+        refused = http.post(RESPONSES, json={"input": "hi", **ask})
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "store_unavailable"
+        assert refused.headers["retry-after"] == "1"
+        socket.create("hi")
+        [told] = socket.until_end()
+        assert (told["status"], told["error"]["code"]) == (503, "store_unavailable")
+        assert socket.turn("hi", store=False)["type"] == "response.completed"
+
+
+def test_a_conversation_that_cannot_be_read_now_is_refused_as_such(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gateway.http as http:
+        first = http.post(RESPONSES, json={"input": "hi"}).json()["id"]
+        gateway.gateway.archive.forget("local")
+        monkeypatch.setattr(gateway.gateway.keeper.store, "chain", away)
+        body = {"input": "on", "previous_response_id": first}
+        refused = http.post(RESPONSES, json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_unavailable")
+
+
+async def away(*_: Any) -> Any:
+    raise StoreError("The store is away.")
