@@ -244,6 +244,28 @@ def no_engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningGateway:
     return gateway
 
 
+@pytest.mark.parametrize("way", ["cancel", "resume"])
+def test_a_parked_turn_that_another_gateway_took_is_not_ended_here(
+    parked: tuple[str, Path], way: str
+) -> None:
+    response_id, folder = parked
+    with (
+        RunningGateway([ANSWER], config=HERE, base=folder) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        store = gateway.gateway.keeper.store
+        gateway.run(store.take(response_id, 2, "another"))
+        if way == "cancel":
+            gateway.http.post(f"{RESPONSES}/{response_id}/cancel")
+        else:
+            resume(socket, response_id)
+            assert socket.until("error")["error"]["code"] == "response_not_found"
+        found = gateway.run(store.find(response_id, "local"))
+        assert found is not None
+        assert (found.status, found.holder) == (None, "another")
+        assert gateway.engine.running() == 0
+
+
 # -- steers on their way --------------------------------------------------------------------------
 
 

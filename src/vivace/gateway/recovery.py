@@ -217,7 +217,7 @@ class Recovery:
         if not record.background:
             outcome = await self._keeper.store.park(record.id, record.epoch, None)
             if isinstance(outcome, Fenced):
-                await self._drop(waiting)
+                await self._lose(waiting)
                 return False
         return True
 
@@ -262,9 +262,18 @@ class Recovery:
             return
         how = how or Failed(now(), "server_restarted", _UNABLE)
         ended = await self._end(waiting.adopted, how)
+        if ended is None:
+            await self._lose(waiting)
+            return
         waiting.record.enter(how)
         waiting.record.said(ended.next_number - 1)
         await self._drop(waiting)
+
+    async def _lose(self, waiting: WaitingTurn) -> None:
+        """It is another's by now, who tells its end: what is here is not all of it."""
+        await self._drop(waiting)
+        self._keeper.forget(waiting.id)
+        await self._archive.events.delete(waiting.id, waiting.owner)
 
     async def _drop(self, waiting: WaitingTurn) -> None:
         waiting.over = True
@@ -290,13 +299,14 @@ class Recovery:
             log.warning("an end is not on record turn=%s: %s", ticket.id, error)
         return events
 
-    async def _end(self, adopted: Adopted, how: Entry | None = None) -> Turn:
+    async def _end(self, adopted: Adopted, how: Entry | None = None) -> Turn | None:
+        """None if it is another's by now."""
         turn, record = adopted.turn(), adopted.record
         if how is not None:
             turn.apply(how)
-        await self._keeper.store.end(_end_of(turn, record.epoch))
+        outcome = await self._keeper.store.end(_end_of(turn, record.epoch))
         self._keeper.forget(record.id)
-        return turn
+        return None if isinstance(outcome, Fenced) else turn
 
 
 def _end_of(turn: Turn, epoch: int) -> TurnEnd:
