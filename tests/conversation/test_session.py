@@ -28,6 +28,7 @@ from vivace.conversation.session import (
     Decision,
     Fetch,
     Limits,
+    Recall,
     Refuse,
     Say,
     Session,
@@ -49,6 +50,7 @@ from vivace.protocol.events import (
     ResponseIncomplete,
 )
 from vivace.protocol.items import FunctionCall, FunctionCallOutput, Item, Message, ToolCall
+from vivace.protocol.once import Once
 from vivace.protocol.requests import CreateBody, CreateResponse, Fill, Interrupt
 
 HI = Message(role="user", content="hi")
@@ -416,6 +418,8 @@ class Connection(RuleBasedStateMachine):
         self.lanes: set[str | None] = {None}
         self.waiting: dict[str | None, deque[CreateResponse]] = {}
         self.active: dict[str | None, Ticket] = {}
+        self.recalling: list[Ticket] = []
+        self.retelling: list[Ticket] = []
         self.fetching: list[Fetch] = []
         self.ready: list[Ticket] = []
         self.turns: list[tuple[Ticket, Turn]] = []
@@ -432,8 +436,12 @@ class Connection(RuleBasedStateMachine):
                     self.hear(decision.event)
                 case Refuse():
                     self.hear(refused([decision]))
-                case Fetch():
+                case Recall():
                     self.takes_its_place(decision.ticket)
+                    self.recalling.append(decision.ticket)
+                case Fetch():
+                    if self.active.get(decision.ticket.lane) is not decision.ticket:
+                        self.takes_its_place(decision.ticket)
                     self.fetching.append(decision)
                 case Start():
                     self.starts(decision.ticket)
@@ -464,6 +472,9 @@ class Connection(RuleBasedStateMachine):
         self.ready.append(ticket)
 
     def stops(self, stop: Stop) -> None:
+        if stop.ticket in self.retelling:
+            self.is_told(stop.ticket)
+            return
         for ticket, turn in self.turns:
             if ticket is stop.ticket:
                 end = turn.interrupt if stop.how == "interrupt" else turn.cancel
@@ -508,9 +519,10 @@ class Connection(RuleBasedStateMachine):
         pick=indices,
         what=st.sampled_from(["text", "text", "nothing", "outputs", "stray"]),
         generate=st.booleans(),
+        keyed=st.booleans(),
     )
     def client_creates(
-        self, lane: str | None, chained: bool, pick: int, what: str, generate: bool
+        self, lane: str | None, chained: bool, pick: int, what: str, generate: bool, keyed: bool
     ) -> None:
         ids = self.known_ids()
         after = ids[pick % len(ids)] if chained else None
@@ -521,7 +533,8 @@ class Connection(RuleBasedStateMachine):
             "stray": [HI, STRAY],
         }
         body = CreateBody(stream_id=lane, previous_response_id=after, generate=generate)
-        request = CreateResponse(body, tuple(items[what]))
+        once = Once("k", b"") if keyed else None
+        request = CreateResponse(body, tuple(items[what]), once=once)
         problem = self.problem_with(lane)
         if problem is None and not self.closed:
             self.lanes.add(lane)
@@ -562,7 +575,7 @@ class Connection(RuleBasedStateMachine):
     @rule(sure=st.integers(0, 9))
     def key_is_revoked(self, sure: int) -> None:
         if sure == 0 and not self.closed:
-            seeking = [fetch.ticket for fetch in self.fetching]
+            seeking = [*(fetch.ticket for fetch in self.fetching), *self.recalling]
             waiting = sum(len(queue) for queue in self.waiting.values())
             decisions = self.session.revoke(Unauthorized("This key was revoked."))
             told = [refused([each]) for each in decisions if isinstance(each, Refuse)]
@@ -574,6 +587,44 @@ class Connection(RuleBasedStateMachine):
             self.act([each for each in decisions if isinstance(each, Stop)])
 
     # -- what the store and the engine do -------------------------------------------------------
+
+    @precondition(lambda self: self.recalling)
+    @rule(pick=indices, known=st.booleans())
+    def key_is_looked_up(self, pick: int, known: bool) -> None:
+        ticket = self.recalling.pop(pick % len(self.recalling))
+        if known:
+            self.is_sent_again(ticket)
+            return
+        decisions = self.session.is_new(ticket)
+        if self.closed:
+            assert decisions == []
+            self.active.pop(ticket.lane, None)
+        self.act(decisions)
+
+    @precondition(lambda self: any(ticket.request.once for ticket in self.ready))
+    @rule(pick=indices)
+    def another_with_its_key_was_first(self, pick: int) -> None:
+        keyed = [ticket for ticket in self.ready if ticket.request.once]
+        ticket = keyed[pick % len(keyed)]
+        self.ready.remove(ticket)
+        self.is_sent_again(ticket)
+
+    def is_sent_again(self, ticket: Ticket) -> None:
+        assert self.session.retells(ticket) is not self.closed
+        assert not ticket.waits
+        self.retelling.append(ticket)
+        if self.closed:  # nobody is there to hear it
+            self.is_told(ticket)
+
+    def is_told(self, ticket: Ticket) -> None:
+        self.retelling.remove(ticket)
+        self.active.pop(ticket.lane, None)
+        self.act(self.session.retold(ticket))
+
+    @precondition(lambda self: self.retelling)
+    @rule(pick=indices)
+    def what_was_sent_again_is_told(self, pick: int) -> None:
+        self.is_told(self.retelling[pick % len(self.retelling)])
 
     @precondition(lambda self: self.fetching)
     @rule(pick=indices, there=st.booleans())
@@ -651,8 +702,12 @@ class Connection(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Once all that runs has ended, everything that was accepted has had its turn."""
-        while self.fetching or self.ready or self.turns:
-            if self.fetching:
+        while self.recalling or self.retelling or self.fetching or self.ready or self.turns:
+            if self.recalling:
+                self.key_is_looked_up(0, False)
+            elif self.retelling:
+                self.is_told(self.retelling[0])
+            elif self.fetching:
                 self.store_answers(0, True)
             elif self.ready:
                 self.engine_begins(0)

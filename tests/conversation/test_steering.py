@@ -50,6 +50,7 @@ from vivace.protocol.items import (
     ToolCall,
     text_of,
 )
+from vivace.protocol.once import Once
 from vivace.protocol.requests import (
     CacheOptions,
     CreateBody,
@@ -331,6 +332,44 @@ def test_messages_of_the_user_are_as_good_as_a_string() -> None:
     ticket = begun(one)
     accepted(one.receive(steer(ticket, [{"role": "user", "content": "left"}])))
     assert texts(start(one.settle(ticket, link(ticket)))) == ["left"]
+
+
+def keyed(target: Ticket | str, said: str = "left", **more: Any) -> Steer:
+    return steer(target, said, once=Once("k", said.encode()), **more)
+
+
+def test_one_that_is_sent_again_has_the_same_receipt_and_stands_once() -> None:
+    one = session()
+    ticket = begun(one)
+    receipt = accepted(one.receive(keyed(ticket))).steer
+    assert accepted(one.receive(keyed(ticket))).steer == receipt
+    assert len(ticket.steers) == 1
+    follower = one.seal(ticket, link(ticket))
+    assert follower is not None
+    assert accepted(one.receive(keyed(ticket))).steer == receipt  # while the end is written
+    assert start(one.settle(ticket, link(ticket))) is follower
+    [again] = said(one.receive(keyed(ticket)))  # and when what it made has begun
+    assert isinstance(again, SteerAccepted)
+    assert again.steer == receipt
+    assert texts(follower) == ["left"]
+    assert follower.steers == []
+
+
+def test_other_words_under_the_same_key_are_refused() -> None:
+    one = session()
+    ticket = begun(one)
+    one.receive(keyed(ticket))
+    [refused] = said(one.receive(keyed(ticket, "right")))
+    assert isinstance(refused, ErrorFrame)
+    assert refused.error.code == "idempotency_key_reused"
+    assert len(ticket.steers) == 1
+
+
+def test_one_of_a_turn_that_is_not_kept_can_have_no_key() -> None:
+    one = session()
+    ticket = start(one.receive(create(store=False)))
+    assert failed(one.receive(keyed(ticket))).error.code == "idempotency_key_needs_store"
+    assert ticket.steers == []
 
 
 def test_too_many_come_back() -> None:
