@@ -94,6 +94,20 @@ def test_words_of_another_engine_wait_for_its_attempt_and_those_before_do_not() 
     assert keeping.ready() == [word(2)]
 
 
+def test_words_pass_when_all_they_need_is_on_record_and_nothing_waits_before_them() -> None:
+    keeping = Keeping()
+    assert not keeping.passes([word(1)])
+    keeping.recorded(TURN)
+    assert keeping.passes([word(1), word(2)])
+    assert not keeping.passes([word(1), COMPLETED])
+    keeping.say([ACCEPTED])
+    assert not keeping.passes([word(1)])
+    keeping.recorded(steer("steer_1"))
+    keeping.ready()
+    keeping.begin_attempt(2)
+    assert not keeping.passes([word(1)])
+
+
 STEPS = st.lists(
     st.one_of(
         st.sampled_from([CREATED, COMPLETED, INTERRUPTED, ACCEPTED, failed("steer_1")]).map(
@@ -121,7 +135,11 @@ def test_whatever_the_order_nothing_is_early_nothing_is_lost_and_the_order_stays
     for step, what in steps:
         if step == "say":
             said.append(what)  # type: ignore[arg-type]
+            passes = keeping.passes([what])  # type: ignore[list-item]
             keeping.say([what])  # type: ignore[list-item]
+            if passes:  # then it need not have been held
+                assert keeping.ready() == [what]
+                keeping.put_back([what])  # type: ignore[list-item]
         elif step == "recorded":
             recorded.add(str(what))
             keeping.recorded(str(what))

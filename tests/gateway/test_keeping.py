@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
-from tests.conversation.test_keeping import COMPLETED, CREATED, word
-from vivace.conversation.keeping import END, TURN, Keeping
+from tests.conversation.test_keeping import ACCEPTED, COMPLETED, CREATED, word
+from vivace.conversation.keeping import END, TURN, Keeping, steer
 from vivace.gateway.keeping import KeptOutlet
 from vivace.protocol.events import Event
 
@@ -107,6 +107,25 @@ def test_a_sending_that_is_broken_off_anywhere_loses_nothing_and_says_nothing_tw
 
     for seed in range(25):
         asyncio.run(main(seed))
+
+
+def test_what_comes_while_a_word_is_on_its_way_goes_after_it() -> None:
+    async def main() -> None:
+        client = Client(0.01)
+        outlet = KeptOutlet(client, Keeping())
+        await outlet.recorded(TURN)
+        async with asyncio.timeout(1), asyncio.TaskGroup() as group:
+            group.create_task(outlet.send([word(1), word(2)]))
+            await asyncio.sleep(0)
+            group.create_task(outlet.send([ACCEPTED]))
+            group.create_task(outlet.send([word(3)]))
+            group.create_task(outlet.recorded(steer("steer_1")))
+            await asyncio.sleep(0)
+            assert client.heard == []
+            await outlet.drained()
+        assert client.heard == [word(1), word(2), ACCEPTED, word(3)]
+
+    asyncio.run(main())
 
 
 async def _later(outlet: KeptOutlet, chance: random.Random) -> None:
