@@ -47,7 +47,16 @@ class Contexts:
         if row is not None:
             return self._own(life, words_of(row["input"]))
         past, (shown, whole) = self.past_of(life), recital(life)
+        if not whole:
+            shown, whole = self._told_by_engine(life)
         return shown[len(past) :] if past is not None and whole else None
+
+    def _told_by_engine(self, life: Life) -> tuple[Words, bool]:
+        """Not every engine recites; some say what they were shown when they begin."""
+        for work in self._story.work:
+            if work.response == life.id and work.what == "began":
+                return work.shown, True
+        return (), False
 
     def _own(self, life: Life, said: Words) -> Words:
         """Behind a turn that is not kept, one that is has all that came before in its input."""

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 
 import pytest
+from chaos.contexts import Contexts, word_of
 from chaos.history import (
     Called,
     Calm,
@@ -22,6 +23,7 @@ from chaos.history import (
     Worked,
 )
 from chaos.invariants import check
+from chaos.story import Story
 from msgspec.structs import replace
 
 from tests.chaos.telling import Telling, receipt
@@ -277,3 +279,20 @@ def test_an_engine_may_go_on_from_more_than_anybody_has_seen(said: str, *, looke
 @pytest.mark.parametrize("looked", [True, False])
 def test_an_engine_may_not_go_on_from_other_words_than_were_seen(*, looked: bool) -> None:
     assert "I7 context" in _names(_unread("shown nothing of it", looked=looked))
+
+
+def test_what_a_passing_turn_was_asked_is_known_from_its_engine_if_it_does_not_recite_it() -> None:
+    tell = Telling()
+    tell.note(Started)
+    tell.note(Joined, "a", "alice")
+    tell.create("a", "t1", "First")
+    tell.turn("a", "resp_1", "t1", "First")
+    for entry in tell.history:
+        if isinstance(entry, Saw):
+            entry.event.get("response", {})["store"] = False
+            if "delta" in entry.event:
+                entry.event["delta"] = entry.event["delta"].replace("shown", "well,")
+    assert Contexts(Story(tell.history)).inputs == {"resp_1": None}
+    words = (word_of("user", "First"),)
+    tell.note(Worked, "e", "g1", "resp_1", "began", 1, words)
+    assert Contexts(Story(tell.history)).inputs == {"resp_1": words}
