@@ -18,7 +18,8 @@ _NAME = "postgres"
 
 
 class Database:
-    """``async with Database(server, note)``: a new database of a server that others had before."""
+    """``async with Database(server, note)``: an empty one, of a server that others had before. It is
+    always the same: after a crash the server looks at every file that it has."""
 
     def __init__(self, server: Postgres, note: Note) -> None:
         self._server = server
@@ -30,7 +31,7 @@ class Database:
 
     async def __aenter__(self) -> Database:
         await asyncio.to_thread(self._server.start)
-        self._direct = await asyncio.to_thread(self._server.database)
+        self._direct = await asyncio.to_thread(self._server.emptied)
         await self._proxy.__aenter__()
         return self
 

@@ -169,9 +169,12 @@ async def _strike(
         return
     while not fault.fits(stage) and time.monotonic() < until:
         await asyncio.sleep(0.01)
-    hit = await fault.inject(stage)
-    await fault.heal(stage)
-    note(Struck(hit.at, time.monotonic(), fault.name, hit.target))
+    hit, healed = await fault.inject(stage), None
+    try:
+        await fault.heal(stage)
+        healed = time.monotonic()
+    finally:
+        note(Struck(hit.at, healed, fault.name, hit.target))
 
 
 async def _look(note: Recorder, gateway: Gateway, database: Database | None) -> None:
