@@ -18,8 +18,10 @@ _NAME = "postgres"
 
 
 class Database:
-    """``async with Database(server, note)``: an empty one, of a server that others had before. It is
-    always the same: after a crash the server looks at every file that it has."""
+    """``async with Database(server, note)``: an empty one, of a server that others had before.
+
+    It is always the same: after a crash the server looks at every file that it has.
+    """
 
     def __init__(self, server: Postgres, note: Note) -> None:
         self._server = server
