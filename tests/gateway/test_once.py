@@ -202,7 +202,7 @@ def test_the_store_decides_and_not_who_looks_first(
     async def unknown(*_: Any) -> None:
         """All of them look before the first is on record."""
 
-    monkeypatch.setattr(type(gateway.gateway.keeper.store), "find_key", unknown)
+    monkeypatch.setattr(gateway.gateway.keeper.store, "find_key", unknown)
     with ThreadPoolExecutor(4) as many:
         answers = list(many.map(lambda _: ask(http, text), range(4)))
     assert len({each.content for each in answers}) == 1
@@ -429,7 +429,7 @@ def test_a_turn_whose_record_cannot_be_made_is_refused(
     gateway: RunningGateway, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = gateway.gateway.keeper.store
-    accept = type(store).accept
+    accept = store.accept
 
     async def away(*_: Any) -> Any:
         raise StoreError("The store is away.")
@@ -438,10 +438,10 @@ def test_a_turn_whose_record_cannot_be_made_is_refused(
         await accept(*given)
         raise StoreError("Whether it was recorded is not known.", uncertain=True)
 
-    monkeypatch.setattr(type(store), "accept", away)
+    monkeypatch.setattr(store, "accept", away)
     assert ask(http).status_code == 503
     assert ask(http, key=None).status_code == 200  # who asks for no promise gets an answer
-    monkeypatch.setattr(type(store), "accept", in_doubt)
+    monkeypatch.setattr(store, "accept", in_doubt)
     assert ask(http).status_code == 503
     monkeypatch.undo()
     answer = ask(http).json()  # it is on record: the same turn, which begins only now

@@ -127,11 +127,11 @@ class Gateway:
             limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
         self.metrics.show_memory(self.memory)
-        store = build_store(config.store, base)
+        store = counted(build_store(config.store, base), self.metrics)
         events = LocalEventLog(self.memory, limits.orphan_seconds)
         self.archive = Archive(store, events, self.memory)
         self.keeper = Keeper(
-            counted(store, self.metrics),
+            store,
             build_journal(config.store, base),
             new_id("gateway"),
             must=config.store.url is not None,
