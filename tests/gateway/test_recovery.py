@@ -21,6 +21,7 @@ from vivace.engines.scripted import Reply, Say, Stall, Think
 from vivace.errors import StoreError
 from vivace.gateway import moving
 from vivace.gateway.app import Gateway
+from vivace.store.sqlite import SqliteStore
 
 HERE = configuration(store={"path": "turns.db"})
 STORY = Reply(when="story", then=(Say("word ", times=5), Stall(60)))
@@ -334,9 +335,9 @@ def test_a_steer_is_on_record_when_a_client_without_a_socket_is_told_so(
         store = gateway.gateway.keeper.store
         order = store.order
 
-        async def slowly(given: Any) -> Any:
+        async def slowly(*given: Any) -> Any:
             await asyncio.sleep(0.3)
-            return await order(given)
+            return await order(*given)
 
         monkeypatch.setattr(store, "order", slowly)
         with Socket(gateway.url) as socket:
@@ -367,3 +368,29 @@ def test_what_was_interrupted_is_not_steered_after_a_crash(
         order = gateway.run(gateway.gateway.keeper.store.find_order(steer, "local"))
         assert order is not None
         assert order.state == "returned"
+
+
+@pytest.mark.parametrize("write", ["beat", "orphans", "take", "park"])
+@pytest.mark.parametrize("done", [False, True], ids=["not done", "done, and not said so"])
+def test_a_store_that_fails_while_turns_are_taken_over_costs_none_of_them(
+    parked: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, write: str, done: bool
+) -> None:
+    real, calls = getattr(SqliteStore, write), list[str]()
+
+    async def failing(self: SqliteStore, *given: Any) -> Any:
+        calls.append(write)
+        if len(calls) > 1:
+            return await real(self, *given)
+        if done:
+            await real(self, *given)
+        raise StoreError("The disk does not answer.")
+
+    monkeypatch.setattr(SqliteStore, write, failing)
+    response_id, folder = parked
+    with RunningGateway([ANSWER], config=HERE, base=folder) as gateway:
+        at = f"{RESPONSES}/{response_id}"
+        eventually(lambda: gateway.http.get(at).json().get("status") == "in_progress")
+        with Socket(gateway.url) as socket:
+            resume(socket, response_id)
+            assert kinds(socket.until_end())[-1] == "completed"
+    assert calls

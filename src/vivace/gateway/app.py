@@ -208,8 +208,10 @@ class Gateway:
         if self.keeper.must:
             self.supervisor.watch("heartbeat", self._beat)
         else:
-            with contextlib.suppress(StoreError):  # a damaged one is told of by /readyz
+            try:
                 await self.recovery.look()
+            except StoreError:  # a damaged one is told of by /readyz
+                self.supervisor.watch("turns left open", self._look_again)
         self.supervisor.watch("parked", self.recovery.watch)
         self.supervisor.watch("going on", self.runner.reviving.watch)
         self.supervisor.watch("deadlines", self.connections.watch)
@@ -250,6 +252,14 @@ class Gateway:
                 self.door.revoke(owner)
                 self.runner.revoke(owner)
                 self.connections.revoke(owner)
+
+    async def _look_again(self) -> None:
+        """Turns that a crash cut off, until the store lets us have them."""
+        while True:
+            await asyncio.sleep(_HEARTBEAT)
+            with contextlib.suppress(StoreError):
+                await self.recovery.look()
+                return
 
     async def _beat(self) -> None:
         """Others that share the store know by this that we live; what the dead held has an end."""

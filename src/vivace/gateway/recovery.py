@@ -12,11 +12,12 @@ run that goes on with it takes its place there.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from vivace.conversation.chain import Link
 from vivace.conversation.log import Entry, Failed, Jumped, Stopped, encode
@@ -122,21 +123,24 @@ class Recovery:
         self._runs = runs
         self._seconds = resume_seconds
         self._waiting: dict[str, WaitingTurn] = {}
+        self._left: dict[str, Orphan] = {}
+        """Found, and not dealt with yet."""
 
     # -- what was left ----------------------------------------------------------------------------
 
     async def look(self, *, dead_after: float = 0) -> int:
-        """Take the turns of gateways that said nothing for so many seconds; returns how many."""
+        """Take the turns of gateways that said nothing for so many seconds; returns how many. When
+        the store fails meanwhile, the next look goes on with them."""
         keeper, taken = self._keeper, 0
         journal = keeper.journal
-        left = {kept.id: kept for kept in journal.left()} if journal is not None else {}
+        said = {kept.id: kept for kept in journal.left()} if journal is not None else {}
         await keeper.store.beat(keeper.holder, "")
-        while orphans := await keeper.store.orphans(keeper.holder, dead_after):
-            turns = [each for orphan in orphans if (each := await self._take(orphan)) is not None]
-            orders = await keeper.store.beat(keeper.holder, "")
-            for turn in turns:
-                await self._adopt(turn, left.get(turn.id), orders)
-            taken += len(turns)
+        while True:
+            for orphan in await keeper.store.orphans(keeper.holder, dead_after):
+                self._left[orphan.id] = orphan
+            if not self._left:
+                break
+            taken += await self._take_over(said)
         if journal is not None:
             journal.forget_left()
         if taken:
@@ -149,9 +153,19 @@ class Recovery:
             )
         return taken
 
-    async def _take(self, orphan: Orphan) -> TurnRecord | None:
-        outcome = await self._keeper.store.take(orphan.id, orphan.epoch, self._keeper.holder)
-        return None if isinstance(outcome, Fenced) else outcome.turn
+    async def _take_over(self, said: Mapping[str, Kept]) -> int:
+        keeper, turns = self._keeper, list[TurnRecord]()
+        for orphan in [*self._left.values()]:
+            outcome = await keeper.store.take(orphan.id, orphan.epoch, keeper.holder)
+            if isinstance(outcome, Fenced):
+                del self._left[orphan.id]
+            else:
+                turns.append(outcome.turn)
+        orders = await keeper.store.beat(keeper.holder, "")
+        for turn in turns:
+            await self._adopt(turn, said.get(turn.id), orders)
+            del self._left[turn.id]
+        return len(turns)
 
     async def _adopt(self, record: TurnRecord, left: Kept | None, orders: Iterable[Order]) -> None:
         adopted = read(record, left)
@@ -168,7 +182,8 @@ class Recovery:
             adopted.entries = [Jumped(now())]
         await self._hold(adopted)
         if not record.background:
-            await self._keeper.store.park(record.id, record.epoch, self._seconds)
+            with contextlib.suppress(StoreError):  # it waits all the same
+                await self._keeper.store.park(record.id, record.epoch, self._seconds)
 
     async def _hold(self, adopted: Adopted) -> None:
         """It can be found and read, and waits for an engine."""
