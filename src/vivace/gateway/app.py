@@ -206,6 +206,8 @@ class Gateway:
         of them are gone."""
         await self.archive.open()
         if self.keeper.must:
+            with contextlib.suppress(StoreError):  # before the first turn: who never beat is gone
+                await self.keeper.store.beat(self.keeper.holder, "")
             self.supervisor.watch("heartbeat", self._beat)
         else:
             try:

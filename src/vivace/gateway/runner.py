@@ -515,14 +515,14 @@ class Connection:
         elif run.turn.status != "failed" and ticket.request.fill is None:
             self._runner.archive.remember(link, self.owner)
         run.settle()
-        home = run.home
-        decisions = home.settle(ticket, None if run.turn.status == "failed" else link)
+        told: list[Decision] = []
         try:
             await run.outlet.send(last)
         except Exception as error:  # noqa: BLE001 - the client must hear of an end
-            told = error_frame(self._refusal(ticket, error), ticket.lane)
-            decisions = [Say(told), *decisions]
-        await home.act(decisions)
+            told.append(Say(error_frame(self._refusal(ticket, error), ticket.lane)))
+        home = run.home  # nothing begins on its lane before all of it is sent
+        decisions = home.settle(ticket, None if run.turn.status == "failed" else link)
+        await home.act([*told, *decisions])
 
     async def _answer(self, run: Run, plan: Plan, meter: Meter) -> tuple[list[Event], Outcome]:
         """The closing events, which are not sent yet, however it ended; and what to make of it."""

@@ -149,10 +149,10 @@ class Run:
         await self.over.wait()
 
     async def tell(self, event: Steer | Interrupt) -> Told:
-        receipt = await self.asker.told(event)
-        if self.kept is not None:
+        receipt, successor_id = await self.asker.told(event), self.ticket.successor_id
+        if self.kept is not None:  # its outlet waits for the record, and so does who asks here
             await self.kept.written()
-        return Told(receipt, self.ticket.successor_id)
+        return Told(receipt, successor_id)
 
     def enter(self, entry: Entry) -> list[Event]:
         """Whatever happens to the turn comes through here before anyone is told of it."""
