@@ -84,12 +84,19 @@ class Story:
 
     @cached_property
     def deletions(self) -> dict[str, Called]:
-        """Those that were deleted, or may have been."""
+        """Those that were deleted, or may have been: whoever deletes again what is gone, because
+        the first answer was lost, finds nothing."""
         return {
             call.path.rpartition("/")[2]: call
             for call in self.calls
-            if call.method == "DELETE" and (call.status in (200, None) or call.status >= 500)
+            if call.method == "DELETE" and self._may_have_deleted(call)
         }
+
+    def _may_have_deleted(self, call: Called) -> bool:
+        """One that failed may have been done, and one that was repeated on its way finds nothing."""
+        if call.status == 404:
+            return self.disturbed(call.begin, call.end)
+        return call.status in (200, None) or call.status >= 500
 
     def asked(self, method: str, response_id: str, rest: str = "") -> list[Called]:
         return self._by_path.get((method, f"/v1/responses/{response_id}{rest}"), [])

@@ -32,7 +32,8 @@ def _called(story: Story) -> Found:
     for call in story.calls:
         for name in call.path.partition("?")[0].split("/"):
             whose = story.lives[name].owner if name in story.lives else call.owner
-            if whose != call.owner and call.status not in (404, None):
+            away = (call.status or 0) >= 500 and story.disturbed(call.begin, call.end)
+            if whose != call.owner and call.status not in (404, None) and not away:
                 what = f"{call.method} {call.path} and got {call.status}"
                 yield f"{call.owner} said {what}, of {whose}", (name,)
 
