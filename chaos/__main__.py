@@ -19,6 +19,7 @@ from chaos.faults import FAULTS, GROUPS, chosen
 from chaos.history import load
 from chaos.rounds import excerpt
 from chaos.run import Run, one_node
+from chaos.simulation.command import add_to as add_simulation
 from chaos.stage import BOTH, POSTGRES, Fault
 from chaos.verdict import Word, judge, worst
 
@@ -45,6 +46,7 @@ def main() -> int:
     node.add_argument("--keys", action="store_true", help="ask again under idempotency keys")
     node.add_argument("--folder", type=Path, default=None, help="for histories and logs")
     node.set_defaults(do=_one_node)
+    add_simulation(commands)
     show = commands.add_parser("show", help="what a history tells of a response or a stream")
     show.add_argument("history", type=Path)
     show.add_argument("id", nargs="?")

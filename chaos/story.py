@@ -93,7 +93,7 @@ class Story:
         }
 
     def _may_have_deleted(self, call: Called) -> bool:
-        """One that failed may have been done, and one that was repeated on its way finds nothing."""
+        """One that failed may have been done; one that was repeated on its way finds nothing."""
         if call.status == 404:
             return self.disturbed(call.begin, call.end)
         return call.status in (200, None) or call.status >= 500
