@@ -104,19 +104,6 @@ def _() -> Sequence[Change]:
     return [*_known_from_the_start(keeping.END), (KeptTurn, "end", ended)]
 
 
-@_defect("steer-early")
-def _() -> Sequence[Change]:
-    """``response.steer.accepted`` is told before the steer is on record."""
-
-    async def later(self: KeptTurn, given: Any) -> None:
-        await self.outlet.recorded(keeping.steer(given.id))
-        await asyncio.sleep(0.05)
-        await order(self, given)
-
-    order = KeptTurn._order
-    return [(KeptTurn, "_order", later)]
-
-
 @_defect("steer-answered-early")
 def _() -> Sequence[Change]:
     """A steer over HTTP is answered before it is on record."""
