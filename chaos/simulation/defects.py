@@ -22,12 +22,13 @@ from vivace.conversation import keeping, open_items
 from vivace.conversation.keeping import Keeping
 from vivace.conversation.log import Entry, Jumped, Said
 from vivace.conversation.session import Say, Session
+from vivace.gateway.adopted import Adopted
 from vivace.gateway.attempts import Attempts
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.kept import Keeper, KeptTurn
 from vivace.gateway.ports import Told
 from vivace.gateway.records import LogRecord
-from vivace.gateway.recovery import Adopted, Recovery
+from vivace.gateway.recovery import Recovery
 from vivace.gateway.runs import LocalRuns, Run
 from vivace.store import sqlite_orders, sqlite_turns
 from vivace.store.values import Fenced, Taken
@@ -186,17 +187,17 @@ def _() -> Sequence[Change]:
 
 @_defect("ended-while-awake")
 def _() -> Sequence[Change]:
-    """A turn whose client came back is ended all the same, as if it had not."""
-    wake = Recovery.wake
+    """A turn whose client came back waits for it all the same, and is ended when it is late."""
+    runs = Recovery.runs
 
-    async def woken(self: Recovery, response_id: str, owner: str) -> Any:
-        parked = self._parked.get(response_id)
-        adopted = await wake(self, response_id, owner)
-        if parked is not None:
-            self._parked[response_id] = parked
-        return adopted
+    def woken(self: Recovery, response_id: str) -> None:
+        waiting = self._waiting.get(response_id)
+        runs(self, response_id)
+        if waiting is not None and not waiting.background:
+            waiting.over = False
+            self._waiting[response_id] = waiting
 
-    return [(Recovery, "wake", woken)]
+    return [(Recovery, "runs", woken)]
 
 
 @_defect("key-not-unique")
@@ -282,14 +283,13 @@ def _() -> Sequence[Change]:
 @_defect("no-jump")
 def _() -> Sequence[Change]:
     """A turn that runs again has the numbers of its first try."""
-    adopt = Recovery._adopt
+    hold = Recovery._hold
 
-    async def silently(self: Recovery, record: Any, left: Any) -> None:
-        await adopt(self, record, left)
-        for adopted in self._going_on:
-            adopted.entries = [e for e in adopted.entries if not isinstance(e, Jumped)]
+    async def silently(self: Recovery, adopted: Adopted) -> None:
+        adopted.entries = [each for each in adopted.entries if not isinstance(each, Jumped)]
+        await hold(self, adopted)
 
-    return [(Recovery, "_adopt", silently)]
+    return [(Recovery, "_hold", silently)]
 
 
 @_defect("word-forgotten")

@@ -512,8 +512,10 @@ class Connection:
             except TakenAway:
                 await self._runner.ending.elsewhere(run, self._named(run))
                 return
-        elif run.turn.status != "failed" and ticket.request.fill is None:
-            self._runner.archive.remember(link, self.owner)
+        else:
+            run.home.seal(ticket, None if run.turn.status == "failed" else link)
+            if run.turn.status != "failed" and ticket.request.fill is None:
+                self._runner.archive.remember(link, self.owner)
         run.settle()
         told: list[Decision] = []
         try:
