@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,33 @@ def test_words_of_an_attempt_that_came_too_late_are_not_said(gateway: RunningGat
         assert events[-1]["error"]["code"] == "resumed_elsewhere"
         assert "late " not in [event.get("delta") for event in events]
     eventually(lambda: not gateway.gateway.runner._running)
+
+
+def test_what_happens_to_a_turn_comes_on_record_after_the_turn(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, held = gateway.gateway.keeper.store, asyncio.Event()
+    accept = store.accept
+
+    async def slowly(new: Any) -> Any:
+        await held.wait()
+        return await accept(new)
+
+    monkeypatch.setattr(store, "accept", slowly)
+    gateway.engine.play([Reply(when="story", then=(Say("word "), Stall(1), Say("more")))])
+    with Socket(gateway.url) as socket:
+        socket.create("a story")
+        eventually(lambda: len(gateway.gateway.runner._running) == 1)
+        [run] = gateway.gateway.runner._running
+        assert run.kept is not None
+        gateway.run(_another_attempt(run.kept))
+        gateway.run(_set(held))
+        assert socket.until_end()[-1]["type"] == "response.completed"
+        assert gateway.http.get(f"{RESPONSES}/{run.id}").json()["status"] == "completed"
+
+
+async def _set(event: asyncio.Event) -> None:
+    event.set()
 
 
 # -- what is deleted ------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ class KeptTurn:
 
     async def _go_on(self, number: int) -> None:
         try:
-            if not self.lost:
+            if await self._begun():
                 outcome = await self._keeper.store.attempt(
                     self._new.id, self._epoch, number, "", b""
                 )
@@ -252,6 +252,15 @@ class KeptTurn:
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the turn
             self._fault(error)
         await self.outlet.recorded(attempt(number))
+
+    async def _begun(self) -> bool:
+        """Whether it is on record, once that is known: what happens to it may not come there first,
+        and a store with several connections keeps no order."""
+        if self._accepting is not None:
+            await asyncio.wait([self._accepting])
+            if self._accepting.cancelled() or self._accepting.exception() is not None:
+                return False
+        return not self.lost
 
     def steered(self, order: AcceptedSteer) -> None:
         """Begin to put a steer on record."""
@@ -266,7 +275,7 @@ class KeptTurn:
             input=bytes(given.input),
         )
         try:
-            if not self.lost:
+            if await self._begun():
                 outcome = await self._keeper.store.order(order, stored_key(given.once))
                 if outcome == Ordered(given.id):
                     self._ordered.add(given.id)
