@@ -2,6 +2,7 @@
 
 first-run   vivace up, then vivace ask
 redirect    an answer that is redirected in mid-sentence; moves as it did
+restart     an answer whose server is killed and started again; moves as it did
 edit        vivace edit, accepted, and vivace undo
 demo        vivace demo; moves as it did until the edit is there, then faster
 editor      a completion and an edit in a real VS Code; PNG
@@ -43,9 +44,8 @@ STEER = "Stop. Two methods are enough, deposit and withdraw."
 WIDE, COLUMNS = 104, 84
 
 
-@contextlib.contextmanager
-def server() -> Iterator[list[str]]:
-    """A running ``vivace up``; yields what it said until it was ready."""
+def started() -> tuple[subprocess.Popen[str], list[str]]:
+    """A running ``vivace up``, and what it said until it was ready."""
     up = subprocess.Popen(
         [VIVACE, "up", "--model", MODEL],
         stdout=subprocess.PIPE,
@@ -58,6 +58,12 @@ def server() -> Iterator[list[str]]:
         lines.append(line.rstrip())
         if "Ctrl-C ends it" in line:
             break
+    return up, lines
+
+
+@contextlib.contextmanager
+def server() -> Iterator[list[str]]:
+    up, lines = started()
     try:
         yield lines
     finally:
@@ -135,29 +141,61 @@ def kept(response: str) -> dict[str, Any]:
 
 def talk() -> list[tuple[float, str]]:
     """What appeared in the terminal, and when."""
-    command = ["ask", "--max-tokens", "400", REDIRECTED]
-    terminal = pexpect.spawn(
-        VIVACE, command, encoding="utf-8", timeout=60, dimensions=(40, COLUMNS)
-    )
-    started = time.perf_counter()
-    heard: list[tuple[float, str]] = []
+    asked = Asked(REDIRECTED, tokens=400)
+    asked.listen_for(120)
+    for key in STEER:
+        asked.terminal.send(key)
+        asked.listen(0.04)
+    asked.terminal.send("\r")
+    return asked.all()
 
-    def listen(seconds: float) -> None:
+
+class Asked:
+    """A ``vivace ask`` in a terminal, and what appeared there when."""
+
+    def __init__(self, question: str, tokens: int) -> None:
+        self.terminal = pexpect.spawn(
+            VIVACE,
+            ["ask", "--max-tokens", str(tokens), question],
+            encoding="utf-8",
+            timeout=60,
+            dimensions=(40, COLUMNS),
+        )
+        self._started = time.perf_counter()
+        self._heard: list[tuple[float, str]] = []
+
+    def listen(self, seconds: float) -> None:
         until = time.perf_counter() + seconds
         while (left := until - time.perf_counter()) > 0:
             with contextlib.suppress(pexpect.TIMEOUT):
-                text = terminal.read_nonblocking(4096, timeout=left)
-                heard.append((time.perf_counter() - started, text))
+                text = self.terminal.read_nonblocking(4096, timeout=left)
+                self._heard.append((time.perf_counter() - self._started, text))
 
-    while sum(len(text) for _, text in heard) < 120:
-        listen(0.2)
-    for key in STEER:
-        terminal.send(key)
-        listen(0.04)
-    terminal.send("\r")
-    with contextlib.suppress(pexpect.EOF):
-        listen(60)
-    return heard
+    def listen_for(self, letters: int) -> None:
+        while sum(len(text) for _, text in self._heard) < letters:
+            self.listen(0.2)
+
+    def all(self) -> list[tuple[float, str]]:
+        with contextlib.suppress(pexpect.EOF):
+            self.listen(60)
+        return self._heard
+
+
+# -- a server that is killed ----------------------------------------------------------------------
+
+
+def restart() -> None:
+    up, _ = started()
+    asked = Asked(REDIRECTED, tokens=250)
+    asked.listen_for(250)
+    up.kill()
+    up.wait()
+    with server():
+        heard = asked.all()
+    command = f'$ vivace ask "{REDIRECTED}"\n'
+    shown = growing([(heard[0][0] - 1, command), *heard], COLUMNS)
+    caption = "Meanwhile the server was killed (kill -9) and started again."
+    save("restart", film(shown, COLUMNS, f"{real_run('llama.cpp')} {caption}"))
 
 
 # -- an edit --------------------------------------------------------------------------------------
@@ -396,6 +434,7 @@ def main() -> None:
     recordings = {
         "first-run": first_run,
         "redirect": redirect,
+        "restart": restart,
         "edit": edit,
         "demo": demo,
         "editor": editor,
