@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +43,17 @@ def crash(before: Path, tmp_path: Path) -> Callable[[], Path]:
     """Leaves the folder behind as ``kill -9`` does now."""
 
     def copy() -> Path:
-        shutil.copytree(before, tmp_path / "after", dirs_exist_ok=True)
-        return tmp_path / "after"
+        after = tmp_path / "after"
+        after.mkdir()
+        # File by file it would be torn, if pages move from one to the other meanwhile.
+        with (
+            closing(sqlite3.connect(before / "turns.db")) as live,
+            closing(sqlite3.connect(after / "turns.db")) as left,
+        ):
+            live.backup(left)
+        database = shutil.ignore_patterns("turns.db", "turns.db-wal", "turns.db-shm")
+        shutil.copytree(before, after, dirs_exist_ok=True, ignore=database)
+        return after
 
     return copy
 
