@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from vivace.conversation.chain import Link
@@ -88,7 +90,7 @@ class Run:
         self.kept = keep(self.outlet) if keep is not None else None
         if self.kept is not None:
             self.outlet = self.kept.outlet
-            self.kept.stop = lambda how: self.stop(Stop(self.ticket, how))
+            self.kept.stop = partial(_stop, weakref.ref(self))  # no circle: what it holds is large
         self.said: SoFar | None = None
         """What was said of it before this gateway had it."""
         self.attempt = 1
@@ -221,6 +223,12 @@ class Run:
             case _:
                 end = Stopped(now(), "cancel")
         return [*self.unsent, *self.enter(end)]
+
+
+def _stop(run: weakref.ref[Run], how: StopHow) -> None:
+    found = run()
+    if found is not None:
+        found.stop(Stop(found.ticket, how))
 
 
 class LocalRuns:
