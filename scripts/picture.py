@@ -194,8 +194,8 @@ def restart() -> None:
         heard = asked.all()
     command = f'$ vivace ask "{REDIRECTED}"\n'
     shown = growing([(heard[0][0] - 1, command), *heard], COLUMNS)
-    caption = "Meanwhile the server was killed (kill -9) and started again."
-    save("restart", film(shown, COLUMNS, f"{real_run('llama.cpp')} {caption}"))
+    caption = "A real run with llama.cpp. Its server was killed by kill -9 and started again."
+    save("restart", film(shown, COLUMNS, caption))
 
 
 # -- an edit --------------------------------------------------------------------------------------
