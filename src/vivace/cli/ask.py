@@ -92,9 +92,9 @@ async def _answer(url: str, key: str | None, body: dict[str, object]) -> Figures
         if available():
             connection.on_thinking = partial(_note, "thinking; Tab for the answer now")
             connection.on_refusal = _note
-        connection.waits = True
-        connection.on_back = partial(_note, "The connection was lost and is back.")
-        dialogue = Dialogue(connection, Printed())
+        connection.waits, printed = True, Printed()
+        connection.on_back = partial(printed.note, "The connection was lost and is back.")
+        dialogue = Dialogue(connection, printed)
         with typing(dialogue):
             await dialogue.answer(**body)
         say()

@@ -6,6 +6,7 @@ From the first key to Enter the answer is held back, so that the line stays whol
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 
 from vivace.cli.keyboard import ESCAPE, keys
@@ -23,8 +24,22 @@ _BACK = Control("\b \b")
 class Printed:
     """The answer as it is, on standard output; in a terminal, without what would steer it."""
 
+    def __init__(self) -> None:
+        self._line = ""
+        """What stands in the last line."""
+
     def show(self, text: str) -> None:
         put(text)
+        self._line = (self._line + text).rpartition("\n")[2]
+
+    def note(self, words: str) -> None:
+        """On a line of its own; the line that it comes into is begun again below."""
+        within = self._line and sys.stdout.isatty()
+        if within:
+            put("\n")
+        say(words, err=True, dim=True)
+        if within:
+            put(self._line)
 
     def turned(self, line: str) -> str:
         return line
