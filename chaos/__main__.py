@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tests.support.postgres import Postgres
 
+from chaos.defects import DEFECTS
 from chaos.faults import FAULTS, GROUPS, chosen
 from chaos.history import load
 from chaos.rounds import excerpt
@@ -26,6 +27,8 @@ from chaos.verdict import Word, judge, worst
 __all__ = ["main", "told"]
 
 _NONE = "none"
+_EACH = "all"
+_IN_ONE_NODE = [name for name, each in DEFECTS.items() if each.shown_by is not None]
 _ALL = 10**9
 
 
@@ -44,6 +47,13 @@ def main() -> int:
     )
     node.add_argument("--store", choices=BOTH, default=None, help="on which store (on both)")
     node.add_argument("--keys", action="store_true", help="ask again under idempotency keys")
+    node.add_argument(
+        "--defect",
+        choices=[*_IN_ONE_NODE, _EACH],
+        metavar="NAME",
+        help="put a fault into the gateway's code and see whether it is found, in --runs at most: "
+        f"{', '.join(_IN_ONE_NODE)}; or {_EACH}, one after the other",
+    )
     node.add_argument("--folder", type=Path, default=None, help="for histories and logs")
     node.set_defaults(do=_one_node)
     add_simulation(commands)
@@ -67,6 +77,10 @@ def _one_node(given: argparse.Namespace) -> int:
         plan = _sample(plan, random.Random(seed))
     folder = given.folder or Path(tempfile.mkdtemp(prefix="vivace-chaos-"))
     print(f"seed {seed}; histories are in {folder}")
+    if given.defect is not None:
+        names = _IN_ONE_NODE if given.defect == _EACH else [given.defect]
+        found = [_seek(name, folder, seed, given.runs) for name in names]
+        return 1 if given.check and not all(found) else 0
     runs: list[Run] = []
     with ExitStack() as stack:
         postgres = None
@@ -84,6 +98,22 @@ def _one_node(given: argparse.Namespace) -> int:
     print(f"\n{told(runs)}")
     broken = worst(run.verdict.word for run in runs) is Word.BROKEN
     return 1 if given.check and broken else 0
+
+
+def _seek(name: str, folder: Path, seed: int, runs: int) -> bool:
+    """Whether a fault of ours in the shipped code is found, at the first run that shows it."""
+    by = DEFECTS[name].shown_by
+    fault = None if by == _NONE else FAULTS[by or _NONE]
+    for number in range(runs):
+        place, own = folder / f"{name}-{number}", f"{seed}/{name}/{number}"
+        keys = name == "key-not-unique"
+        run = asyncio.run(one_node(place, own, fault, keys=keys, defect=name))
+        if run.verdict.word is Word.BROKEN:
+            what = run.verdict.violations[0]
+            print(f"{name:30} run {number + 1}  {what.invariant}: {what.what}", flush=True)
+            return True
+    print(f"{name:30} not found in {runs} runs", flush=True)
+    return False
 
 
 _Planned = tuple[Fault | None, str]

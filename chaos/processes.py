@@ -44,8 +44,11 @@ class Gateway:
         rate: float,
         engine: Mapping[str, object],
         tables: Mapping[str, Any],
+        defect: str | None = None,
     ) -> None:
+        """``defect``: a fault that is put into its code."""
         self.folder = folder
+        self._defect = defect
         self.patience = 20.0
         """Seconds in which it must come to the point where it is to die."""
         self._note = note
@@ -69,7 +72,11 @@ class Gateway:
         program.parent.mkdir()
         program.write_text(f"#!{sys.executable}\nfrom chaos.llama_server import main\n\nmain()\n")
         program.chmod(0o755)
-        return custom_site(self.folder, "chaos.engine_witness", "chaos.point_hooks") | {
+        modules = ["chaos.engine_witness", "chaos.point_hooks"]
+        if self._defect is not None:
+            modules.append("chaos.defect_hooks")
+        return custom_site(self.folder, *modules) | {
+            "CHAOS_DEFECT": self._defect or "",
             "CHAOS_WITNESS": str(self.folder / _WITNESS),
             "CHAOS_POINTS": str(self.folder),
             "PATH": os.pathsep.join([str(program.parent), os.environ["PATH"]]),

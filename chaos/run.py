@@ -63,6 +63,7 @@ async def one_node(
     postgres: Postgres | None = None,
     *,
     keys: bool = False,
+    defect: str | None = None,
 ) -> Run:
     """A gateway of its own, on SQLite unless it is given a server, whose files stay in ``folder``
     with the record. A run that fails by itself proves nothing, and says why."""
@@ -71,7 +72,7 @@ async def one_node(
     recorder = Recorder(folder / "history.jsonl")
     doubts: list[str] = []
     try:
-        await _play(folder, seed, fault, recorder, postgres, keys=keys)
+        await _play(folder, seed, fault, recorder, postgres, keys=keys, defect=defect)
     except Exception as error:  # noqa: BLE001 - what was seen until then may be broken all the same
         doubts.append(f"the run itself failed: {error!r}")
     finally:
@@ -104,6 +105,7 @@ async def _play(
     postgres: Postgres | None,
     *,
     keys: bool,
+    defect: str | None,
 ) -> None:
     note(Started(time.monotonic()))
     dice = random.Random(seed)
@@ -113,7 +115,14 @@ async def _play(
             database = await stack.enter_async_context(Database(postgres, note))
         tables = _configured(database, processes=fault is not None and fault.engines)
         gateway = Gateway(
-            folder, note, SCRIPT, owners=_OWNERS, rate=_RATE, engine={"slots": 16}, tables=tables
+            folder,
+            note,
+            SCRIPT,
+            owners=_OWNERS,
+            rate=_RATE,
+            engine={"slots": 16},
+            tables=tables,
+            defect=defect,
         )
         stack.push_async_callback(gateway.kill)
         await gateway.start()

@@ -7,8 +7,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from chaos.defects import DEFECTS
 from chaos.simulation.clients import HAS_KEYS
-from chaos.simulation.defects import DEFECTS
 from chaos.simulation.simulate import one, simulate
 
 __all__ = ["add_to"]

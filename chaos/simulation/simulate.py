@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from chaos.simulation.defects import defective
+from chaos.defects import defective
 from chaos.simulation.play import play
 from chaos.verdict import Verdict, Word, judge, keep
 

@@ -48,6 +48,11 @@ def test_a_gateway_that_is_killed_loses_nothing_that_it_accepted(tmp_path: Path)
     assert run.verdict.violations == []
 
 
+def test_a_fault_in_the_code_of_the_gateway_is_found(tmp_path: Path) -> None:
+    run = asyncio.run(one_node(tmp_path / "run", "1", None, defect="place-kept"))
+    assert {each.invariant for each in run.verdict.violations} == {"I8 no ghosts"}
+
+
 def test_a_gateway_that_dies_at_a_barrier_loses_nothing_that_it_accepted(tmp_path: Path) -> None:
     seed = str(secrets.randbelow(10**6))
     run = asyncio.run(one_node(tmp_path / "run", seed, FAULTS["die-after-end"]))

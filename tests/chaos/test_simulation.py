@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from chaos.history import Process, Saw, Struck, Table
-from chaos.simulation.defects import DEFECTS, defective
 from chaos.simulation.loop import Life, VirtualLoop, in_life
 from chaos.simulation.play import play
 from chaos.simulation.simulate import one, simulate
 from chaos.simulation.store import Database, SimulatedStore
 from chaos.verdict import Word
 
+from chaos.defects import DEFECTS, defective
 from tests.store.suite import StoreSuite
 from tests.support.store import Open
 from vivace.store.base import Store

@@ -40,18 +40,24 @@ Change = tuple[Any, str, Any]
 
 
 class Defect:
-    def __init__(self, name: str, what: str, changes: Callable[[], Sequence[Change]]) -> None:
+    def __init__(
+        self, name: str, what: str, changes: Callable[[], Sequence[Change]], shown_by: str | None
+    ) -> None:
         self.name = name
         self.what = what
         self.changes = changes
+        self.shown_by = shown_by
+        """The fault that shows it in a run of one node; None where only seeds do."""
 
 
 DEFECTS: dict[str, Defect] = {}
 
 
-def _defect(name: str) -> Callable[[Callable[[], Sequence[Change]]], None]:
+def _defect(
+    name: str, shown_by: str | None = "kill-gateway"
+) -> Callable[[Callable[[], Sequence[Change]]], None]:
     def take(changes: Callable[[], Sequence[Change]]) -> None:
-        DEFECTS[name] = Defect(name, (changes.__doc__ or "").strip(), changes)
+        DEFECTS[name] = Defect(name, (changes.__doc__ or "").strip(), changes, shown_by)
 
     return take
 
@@ -84,13 +90,13 @@ def _known_from_the_start(*what: str) -> Sequence[Change]:
     return [(Keeping, "__init__", made)]
 
 
-@_defect("created-early")
+@_defect("created-early", "die-before-accept")
 def _() -> Sequence[Change]:
     """``response.created`` is told before the turn is on record."""
     return _known_from_the_start(keeping.TURN)
 
 
-@_defect("end-early")
+@_defect("end-early", "die-before-end")
 def _() -> Sequence[Change]:
     """The last event is told before the end is on record."""
     end = KeptTurn.end
@@ -105,7 +111,7 @@ def _() -> Sequence[Change]:
     return [*_known_from_the_start(keeping.END), (KeptTurn, "end", ended)]
 
 
-@_defect("steer-answered-early")
+@_defect("steer-answered-early", None)
 def _() -> Sequence[Change]:
     """A steer over HTTP is answered before it is on record."""
 
@@ -131,7 +137,7 @@ def _() -> Sequence[Change]:
     return [(KeptTurn, "enter", late)]
 
 
-@_defect("journal-dropped-early")
+@_defect("journal-dropped-early", None)
 def _() -> Sequence[Change]:
     """What a turn said is thrown away when its end is about to be written."""
     end = KeptTurn.end
@@ -147,7 +153,7 @@ def _() -> Sequence[Change]:
 # -- who may write --------------------------------------------------------------------------------
 
 
-@_defect("no-fence")
+@_defect("no-fence", None)
 def _() -> Sequence[Change]:
     """The end of a turn is written by whoever comes, also over an earlier one."""
     end = sqlite_turns.end
@@ -160,7 +166,7 @@ def _() -> Sequence[Change]:
     return [(sqlite_turns, "end", unfenced)]
 
 
-@_defect("take-without-epoch")
+@_defect("take-without-epoch", None)
 def _() -> Sequence[Change]:
     """Whoever takes a turn does not count the epoch up, so the holder before may still write."""
 
@@ -185,7 +191,7 @@ def _() -> Sequence[Change]:
     return [(Recovery, "look", look)]
 
 
-@_defect("ended-while-awake")
+@_defect("ended-while-awake", None)
 def _() -> Sequence[Change]:
     """A turn whose client came back waits for it all the same, and is ended when it is late."""
     runs = Recovery.runs
@@ -200,7 +206,7 @@ def _() -> Sequence[Change]:
     return [(Recovery, "runs", woken)]
 
 
-@_defect("key-not-unique")
+@_defect("key-not-unique", "cut-client")
 def _() -> Sequence[Change]:
     """A key that was used before is not looked for."""
     return [
@@ -212,7 +218,7 @@ def _() -> Sequence[Change]:
 # -- steers ---------------------------------------------------------------------------------------
 
 
-@_defect("steer-outside-transaction")
+@_defect("steer-outside-transaction", "die-after-end-steered")
 def _() -> Sequence[Change]:
     """The successor goes on record some time after the end of the steered turn."""
     end, end_turn = sqlite_turns.end, KeptTurn.end
@@ -249,7 +255,7 @@ def _() -> Sequence[Change]:
     return [(Keeper, "new_turn", wordless)]
 
 
-@_defect("steer-handed-back-and-applied")
+@_defect("steer-handed-back-and-applied", "none")
 def _() -> Sequence[Change]:
     """A steer that made a turn is told to have failed as well."""
     settle = Session.settle
@@ -280,7 +286,7 @@ def _() -> Sequence[Change]:
     return [(open_items, "blake2b", digest)]
 
 
-@_defect("no-jump")
+@_defect("no-jump", None)
 def _() -> Sequence[Change]:
     """A turn that runs again has the numbers of its first try."""
     hold = Recovery._hold
@@ -306,7 +312,7 @@ def _() -> Sequence[Change]:
     return [(Adopted, "said", shorter)]
 
 
-@_defect("attempt-forgotten")
+@_defect("attempt-forgotten", None)
 def _() -> Sequence[Change]:
     """Who goes on after a second crash says that this is the second attempt."""
     make = Attempts.__init__
@@ -317,7 +323,7 @@ def _() -> Sequence[Change]:
     return [(Attempts, "__init__", made)]
 
 
-@_defect("resumed-one-late")
+@_defect("resumed-one-late", "cut-client")
 def _() -> Sequence[Change]:
     """Who comes back misses the first event that it asks for."""
     reader = LogRecord.reader
@@ -347,7 +353,7 @@ def _() -> Sequence[Change]:
 # -- ghosts and owners ----------------------------------------------------------------------------
 
 
-@_defect("place-kept")
+@_defect("place-kept", "none")
 def _() -> Sequence[Change]:
     """A turn that was stopped keeps its place on the engine."""
     left = Dispatch.left
@@ -359,7 +365,7 @@ def _() -> Sequence[Change]:
     return [(Dispatch, "left", stays)]
 
 
-@_defect("owner-unasked")
+@_defect("owner-unasked", None)
 def _() -> Sequence[Change]:
     """A turn that runs is shown to any key."""
 
