@@ -102,8 +102,7 @@ def _one_node(given: argparse.Namespace) -> int:
 
 def _seek(name: str, folder: Path, seed: int, runs: int) -> bool:
     """Whether a fault of ours in the shipped code is found, at the first run that shows it."""
-    by = DEFECTS[name].shown_by
-    fault = None if by == _NONE else FAULTS[by or _NONE]
+    fault = FAULTS.get(DEFECTS[name].shown_by or _NONE)
     for number in range(runs):
         place, own = folder / f"{name}-{number}", f"{seed}/{name}/{number}"
         keys = name == "key-not-unique"

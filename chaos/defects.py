@@ -22,13 +22,13 @@ from vivace.conversation import keeping, open_items
 from vivace.conversation.keeping import Keeping
 from vivace.conversation.log import Entry, Jumped, Said
 from vivace.conversation.session import Say, Session
-from vivace.gateway.adopted import Adopted
 from vivace.gateway.attempts import Attempts
 from vivace.gateway.dispatch import Dispatch
-from vivace.gateway.kept import Keeper, KeptTurn
+from vivace.gateway.keeping.adopted import Adopted
+from vivace.gateway.keeping.kept import Keeper, KeptTurn
+from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.ports import Told
-from vivace.gateway.records import LogRecord
-from vivace.gateway.recovery import Recovery
+from vivace.gateway.resuming.records import LogRecord
 from vivace.gateway.runs import LocalRuns, Run
 from vivace.store import sqlite_orders, sqlite_turns
 from vivace.store.values import Fenced, Taken

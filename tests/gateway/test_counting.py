@@ -14,7 +14,7 @@ import pytest
 from tests.support.process import Serve
 from tests.support.socket import Socket
 from tests.support.store import ending, in_memory, new, rid
-from vivace.gateway.counting import counted
+from vivace.gateway.keeping.counting import counted
 from vivace.gateway.metrics import Metrics
 from vivace.store.base import Done, Ended, Fenced, Taken
 

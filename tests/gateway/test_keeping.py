@@ -7,7 +7,7 @@ import random
 
 from tests.conversation.test_keeping import ACCEPTED, COMPLETED, CREATED, word
 from vivace.conversation.keeping import END, TURN, Keeping, steer
-from vivace.gateway.keeping import KeptOutlet
+from vivace.gateway.keeping.outlet import KeptOutlet
 from vivace.protocol.events import Event
 
 

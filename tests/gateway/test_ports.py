@@ -14,7 +14,7 @@ from tests.gateway.test_records import CREATED, WORDS, play_to, rest_of, told
 from vivace.errors import TooManyRequests
 from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.ports import EventLog, Limiter, RunDirectory, Told
-from vivace.gateway.records import LocalEventLog
+from vivace.gateway.resuming.records import LocalEventLog
 from vivace.gateway.runs import LocalRuns
 from vivace.protocol.events import Response
 from vivace.protocol.requests import Interrupt, Steer

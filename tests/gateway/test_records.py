@@ -21,7 +21,7 @@ from vivace.conversation.deltas import (
 from vivace.conversation.log import Begun, Entry, Placed, Said, Stopped
 from vivace.conversation.replay import replay
 from vivace.gateway.ports import Record
-from vivace.gateway.records import LocalEventLog, LogRecord
+from vivace.gateway.resuming.records import LocalEventLog, LogRecord
 from vivace.protocol.codec import framed
 from vivace.protocol.events import Response
 from vivace.scheduling.memory import Memory

@@ -21,8 +21,8 @@ from tests.support.socket import Event, Socket
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Reply, Say, Stall, Think
 from vivace.errors import StoreError
-from vivace.gateway import moving
 from vivace.gateway.app import Gateway
+from vivace.gateway.resuming import moving
 from vivace.store.sqlite import SqliteStore
 
 HERE = configuration(store={"path": "turns.db"})

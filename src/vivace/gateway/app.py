@@ -42,12 +42,13 @@ from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
 from vivace.gateway.connections import Connections
-from vivace.gateway.counting import counted
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.front import Front
 from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import new_id, now
-from vivace.gateway.kept import Keeper
+from vivace.gateway.keeping.counting import counted
+from vivace.gateway.keeping.kept import Keeper
+from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.keyring import Keyring
 from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.listening import Listening
@@ -61,9 +62,8 @@ from vivace.gateway.parts import (
     migrate_store,
 )
 from vivace.gateway.planning import Planner
-from vivace.gateway.records import LocalEventLog
-from vivace.gateway.recovery import Recovery
 from vivace.gateway.responses import ResponsesApi
+from vivace.gateway.resuming.records import LocalEventLog
 from vivace.gateway.runner import Runner
 from vivace.gateway.runs import LocalRuns
 from vivace.gateway.websocket import WebSocketDoor

@@ -1,9 +1,9 @@
 """What a gateway must share when it is one of several: ports, which may wait for others to answer.
 
 The turn store is the first of them (``store/base.py``). Behind each stands an implementation that
-keeps all of it in this process and never waits: ``limiter.py`` (rate limits), ``records.py`` (the
-event log) and ``runs.py`` (the directory of running turns). The queue is none of them: it belongs
-where the slots are, with the engines.
+keeps all of it in this process and never waits: ``limiter.py`` (rate limits), ``records.py`` in
+``resuming`` (the event log) and ``runs.py`` (the directory of running turns). The queue is none of
+them: it belongs where the slots are, with the engines.
 
 Whoever calls a port must be right even if the answer takes its time, and other turns go on
 meanwhile; the tests play the gateway on ports that dawdle.

@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from vivace.conversation import compaction
 from vivace.errors import InvalidRequest, NotFound, RequestError
-from vivace.gateway.again import steered_before
 from vivace.gateway.http import (
     Begun,
     EventStream,
@@ -27,10 +26,11 @@ from vivace.gateway.http import (
     whole_number,
 )
 from vivace.gateway.ids import new_id, now
+from vivace.gateway.keeping.reviving import PASSING
 from vivace.gateway.ports import Told
-from vivace.gateway.reviving import PASSING
+from vivace.gateway.resuming.again import steered_before
+from vivace.gateway.resuming.telling import not_kept, record_of
 from vivace.gateway.runner import Runner
-from vivace.gateway.telling import not_kept, record_of
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
 from vivace.protocol.events import Compacted, ErrorFrame, SteerFailed
 from vivace.protocol.items import Message, text_of

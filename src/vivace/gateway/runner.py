@@ -46,22 +46,22 @@ from vivace.errors import (
     StoreError,
     Unauthorized,
 )
-from vivace.gateway.again import Again
 from vivace.gateway.answering import Answering
 from vivace.gateway.archive import Archive, is_whole, no_parent
 from vivace.gateway.cancelling import cancels_of_others
-from vivace.gateway.ending import Ending
 from vivace.gateway.ids import new_id, now
-from vivace.gateway.kept import Keeper, Repeated, TakenAway
+from vivace.gateway.keeping.ending import Ending
+from vivace.gateway.keeping.kept import Keeper, Repeated, TakenAway
+from vivace.gateway.keeping.recovery import Recovery, WaitingTurn
+from vivace.gateway.keeping.reviving import Reviving
 from vivace.gateway.listening import Listening
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.metrics import Metrics
-from vivace.gateway.moving import Ground, Moves
 from vivace.gateway.notes import Notes
 from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
-from vivace.gateway.recovery import Recovery, WaitingTurn
-from vivace.gateway.reviving import Reviving
+from vivace.gateway.resuming.again import Again
+from vivace.gateway.resuming.moving import Ground, Moves
 from vivace.gateway.runs import REVOKED, Run, going_down
 from vivace.gateway.tasks import Tasks
 from vivace.protocol.codec import error_frame, retry_headers

@@ -15,10 +15,10 @@ from vivace.conversation.so_far import SoFar
 from vivace.conversation.turn import Turn
 from vivace.errors import Unavailable
 from vivace.gateway.ids import now
-from vivace.gateway.kept import KeptTurn
+from vivace.gateway.keeping.kept import KeptTurn
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Record, RunningTurn, Told
-from vivace.gateway.seats import Seat
+from vivace.gateway.resuming.seats import Seat
 from vivace.gateway.tasks import Tasks
 from vivace.protocol.events import Event, Response, SteerAccepted
 from vivace.protocol.requests import Interrupt, Steer

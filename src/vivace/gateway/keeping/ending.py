@@ -14,7 +14,7 @@ from vivace.errors import RequestError
 from vivace.gateway.archive import Archive
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ids import now
-from vivace.gateway.kept import Keeper, KeptTurn, TakenAway
+from vivace.gateway.keeping.kept import Keeper, KeptTurn, TakenAway
 from vivace.gateway.runs import Run
 from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Event

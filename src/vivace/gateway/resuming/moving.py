@@ -17,13 +17,13 @@ from vivace.conversation.chain import Link
 from vivace.conversation.session import Decision, Say, Session, Ticket
 from vivace.errors import NotFound, RequestError
 from vivace.gateway.archive import Archive
+from vivace.gateway.keeping.reviving import PASSING
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import RunDirectory, RunningTurn
-from vivace.gateway.reviving import PASSING
+from vivace.gateway.resuming.seats import Resumed
+from vivace.gateway.resuming.telling import record_of
 from vivace.gateway.runs import Asker, Home, Run
-from vivace.gateway.seats import Resumed
 from vivace.gateway.tasks import Tasks
-from vivace.gateway.telling import record_of
 from vivace.protocol.codec import error_frame
 from vivace.protocol.requests import Resume
 from vivace.scheduling.memory import Memory

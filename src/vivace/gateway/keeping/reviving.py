@@ -19,8 +19,8 @@ from vivace.errors import (
     Unavailable,
 )
 from vivace.gateway.ids import now
+from vivace.gateway.keeping.recovery import Recovery, WaitingTurn
 from vivace.gateway.meter import Outlet
-from vivace.gateway.recovery import Recovery, WaitingTurn
 from vivace.protocol.events import Event
 
 __all__ = ["PASSING", "Reviving"]

@@ -13,12 +13,12 @@ from contextlib import aclosing
 
 from vivace.conversation.session import Say, Session, Ticket
 from vivace.errors import InvalidRequest, KeyBusy, NotFound, RequestError
-from vivace.gateway.kept import Keeper, stored_key
+from vivace.gateway.keeping.kept import Keeper, stored_key
 from vivace.gateway.meter import Outlet
-from vivace.gateway.moving import HEIR_SECONDS, Ground, Moves
 from vivace.gateway.ports import Record, RunningTurn, Told
+from vivace.gateway.resuming.moving import HEIR_SECONDS, Ground, Moves
+from vivace.gateway.resuming.telling import record_of
 from vivace.gateway.runs import Run
-from vivace.gateway.telling import record_of
 from vivace.protocol.codec import error_payload
 from vivace.protocol.events import ReturnedSteer, SteerAccepted, SteerFailed, SteerReceipt
 from vivace.protocol.once import key_reused

@@ -25,9 +25,9 @@ from vivace.conversation.steering import Accepted as AcceptedSteer
 from vivace.conversation.turn import Turn
 from vivace.errors import RequestError, StoreError, Unavailable
 from vivace.gateway.archive import no_parent
-from vivace.gateway.keeping import KeptOutlet
+from vivace.gateway.keeping.outlet import KeptOutlet
+from vivace.gateway.keeping.owed import Owed
 from vivace.gateway.meter import Outlet
-from vivace.gateway.owed import Owed
 from vivace.protocol.codec import encode
 from vivace.protocol.events import Response
 from vivace.protocol.once import Once, key_reused
@@ -181,6 +181,8 @@ class KeptTurn:
         self.outlet = KeptOutlet(outlet, self._keeping)
         self._writes: set[asyncio.Task[None]] = set()
         self._accepting: asyncio.Task[None] | None = None
+        self._on_record: asyncio.Future[bool] | None = None
+        """Whether it came there; None for one that was there before."""
         self._awaited = False
         self._ordered: set[str] = set()
         """Its steers that are on record."""
@@ -195,7 +197,8 @@ class KeptTurn:
 
     def accept(self, turned_away: Callable[[], None]) -> None:
         """Begin to put it on record. ``turned_away`` is called if it may not be."""
-        self._accepting = self._write(self._accept(turned_away))
+        self._on_record = asyncio.get_running_loop().create_future()
+        self._accepting = self._write(self._accept(turned_away, self._on_record))
 
     def is_on_record(self, steers: Iterable[str] = ()) -> None:
         """The turn before it put it there, or another gateway; and these steers of it, too."""
@@ -208,12 +211,16 @@ class KeptTurn:
             self._awaited = True
             await asyncio.shield(self._accepting)
 
-    async def _accept(self, turned_away: Callable[[], None]) -> None:
+    async def _accept(
+        self, turned_away: Callable[[], None], on_record: asyncio.Future[bool]
+    ) -> None:
         try:
             outcome = await self._keeper.store.accept(self._new)
             if outcome != Accepted(self._new.id):
                 raise _why_not(outcome, self._new)
+            on_record.set_result(True)
         except Exception as error:
+            on_record.set_result(False)
             passing = isinstance(error, StoreError) and not self._new.background
             if not passing or self._keeper.must or self._new.key is not None:
                 if isinstance(error, StoreError) and error.uncertain:
@@ -255,12 +262,9 @@ class KeptTurn:
 
     async def _begun(self) -> bool:
         """Whether it is on record, once that is known: what happens to it may not come there first,
-        and a store with several connections keeps no order."""
-        if self._accepting is not None:
-            await asyncio.wait([self._accepting])
-            if self._accepting.cancelled() or self._accepting.exception() is not None:
-                return False
-        return not self.lost
+        and a store with several connections keeps no order. A client that reads slowly is not
+        waited for."""
+        return self._on_record is None or await asyncio.shield(self._on_record)
 
     def steered(self, order: AcceptedSteer) -> None:
         """Begin to put a steer on record."""

@@ -25,10 +25,10 @@ from vivace.conversation.response import open_response
 from vivace.conversation.session import Ticket
 from vivace.conversation.turn import Turn
 from vivace.errors import LogError, RequestError, StoreError
-from vivace.gateway.adopted import Adopted, read
 from vivace.gateway.archive import Archive
 from vivace.gateway.ids import now
-from vivace.gateway.kept import Keeper
+from vivace.gateway.keeping.adopted import Adopted, read
+from vivace.gateway.keeping.kept import Keeper
 from vivace.gateway.ports import Record, RunDirectory, Told
 from vivace.protocol.codec import encode as encode_wire
 from vivace.protocol.codec import error_frame

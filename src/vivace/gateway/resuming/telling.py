@@ -10,7 +10,7 @@ from vivace.conversation.response import as_created, read_response
 from vivace.errors import LogError, NotFound
 from vivace.gateway.archive import Archive
 from vivace.gateway.ports import Record
-from vivace.gateway.records import LogRecord
+from vivace.gateway.resuming.records import LogRecord
 from vivace.scheduling.memory import Held, Memory
 from vivace.store.base import TurnRecord
 
