@@ -1,1 +1,1 @@
-"""Turns that somebody comes back to: from another connection, or by a request that is sent again."""
+"""Turns that somebody comes back to: from elsewhere, or by a request that is sent again."""
