@@ -58,6 +58,7 @@ __all__ = [
     "InvalidRequest",
     "KeyBusy",
     "KeyReuse",
+    "LinkError",
     "LogError",
     "NotFound",
     "RequestError",
@@ -255,6 +256,10 @@ class GaveUp(EngineError):
     code = "gave_up"
     elsewhere = False
     blame: Blame = "always"
+
+
+class LinkError(VivaceError):
+    """What came over a link to another process cannot be understood; the link is closed."""
 
 
 class LogError(VivaceError):

@@ -1,0 +1,93 @@
+"""One end of a link as a WebSocket: frames go out together, large ones in pieces, and beats between.
+
+What is said in one turn of the event loop goes in one frame. A large message goes by itself, and
+what is said later may overtake it, so whoever receives must take messages of one stream in any
+order; only ``Stop`` does that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Generic, TypeVar
+
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+from vivace.errors import LinkError
+from vivace.link.frames import Beat, Piece, ToGateway, ToNode, encode
+from vivace.link.pieces import PIECE, Joiner, cut
+
+__all__ = ["BEAT", "SILENCE", "LinkSocket"]
+
+BEAT = 0.25
+"""Seconds after which something is said, if only that one is there."""
+SILENCE = 1.0
+"""Seconds after which one who says nothing counts as gone."""
+
+Out = TypeVar("Out", ToNode, ToGateway)
+In = TypeVar("In", ToNode, ToGateway)
+
+
+class LinkSocket(Generic[Out, In]):
+    def __init__(
+        self, connection: Connection, decode: Callable[[bytes], list[In]], silence: float = SILENCE
+    ) -> None:
+        self._connection = connection
+        self._decode = decode
+        self._silence = silence
+        self._small: list[Out] = []
+        self._pieces: deque[bytes] = deque()
+        self._frames = 0
+        self._something = asyncio.Event()
+        self._joiner = Joiner()
+
+    def say(self, messages: Sequence[Out]) -> None:
+        """Send these, when this turn of the event loop is over."""
+        self._small.extend(messages)
+        self._something.set()
+
+    def say_large(self, message: Out) -> None:
+        """One that may be large: it goes at once if it is not, else in pieces between others."""
+        frame = encode([message])  # type: ignore[list-item]
+        if len(frame) <= PIECE:
+            self._small.append(message)
+        else:
+            self._frames += 1
+            self._pieces.extend(cut(self._frames, frame))
+        self._something.set()
+
+    async def send(self) -> None:
+        """Keeps sending until the link is closed."""
+        while True:
+            try:
+                await asyncio.wait_for(self._something.wait(), BEAT)
+            except TimeoutError:
+                self._small.append(Beat())
+            self._something.clear()
+            while self._small or self._pieces:
+                if self._small:
+                    messages, self._small = self._small, []
+                    await self._connection.send(encode(messages))  # type: ignore[arg-type]
+                if self._pieces:
+                    await self._connection.send(self._pieces.popleft())
+
+    async def received(self) -> AsyncIterator[list[In]]:
+        """Frames as they come; ends when the link does, or when nothing came for too long."""
+        while True:
+            try:
+                async with asyncio.timeout(self._silence):
+                    frame = await self._connection.recv(decode=False)
+            except (TimeoutError, ConnectionClosed):
+                return
+            messages: list[In] = []
+            for message in self._decode(bytes(frame)):
+                if isinstance(message, Piece):
+                    whole = self._joiner.take(message)
+                    messages += self._decode(whole) if whole is not None else []
+                elif not isinstance(message, Beat):
+                    messages.append(message)
+            if any(isinstance(each, Piece) for each in messages):
+                raise LinkError("A piece of a frame came within another.")
+            yield messages

@@ -1,0 +1,304 @@
+"""An engine on another machine, or in another process: behind a link to an engine node.
+
+``Node`` keeps the link to one node and has an engine for each that the node offers. When the link
+breaks, it dials again at once: the node goes on meanwhile, and answers are read on from where they
+were. They fail, and go on at another engine, when the node is not the one that it was, when its
+address refuses the link, or when it cannot be reached for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+from msgspec import Struct
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
+
+from vivace.conversation.deltas import Delta, Finished
+from vivace.conversation.log import Entry, Said
+from vivace.engines.base import Card, Continues, Work
+from vivace.engines.link_socket import LinkSocket
+from vivace.engines.messages import estimate_tokens
+from vivace.engines.remote_work import RemoteTrace, decode_cards, encode_work, failure_of
+from vivace.errors import EngineAbsent, EngineDied, LinkError
+from vivace.link.frames import (
+    MAX_FRAME,
+    SUBPROTOCOL,
+    Hello,
+    Offer,
+    Run,
+    ToGateway,
+    ToNode,
+    Welcome,
+    decode_to_gateway,
+)
+from vivace.link.gateway_end import GatewayEnd, Stream
+from vivace.protocol.items import Item
+
+__all__ = ["Address", "Node", "RemoteEngine"]
+
+log = logging.getLogger("vivace.link")
+
+_DIAL_AGAIN = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds between tries to reach a node that is away; the last of them from then on."""
+_REACHED_WITHIN = 2.0
+_LINK_BROKEN = 1.5
+"""Seconds for which answers wait for a link that broke."""
+_TELL_WITHIN = 0.005
+"""Seconds after which the node is told what came."""
+_PATIENCE = 15.0
+_PATIENCE_PASSING = 2.0
+
+
+class Address(Struct, frozen=True):
+    url: str
+    key: str
+    """Which gateways and nodes share."""
+    tls: ssl.SSLContext | None = None
+
+
+class Node:
+    """One engine node, as a gateway knows it."""
+
+    def __init__(
+        self,
+        address: Address,
+        gateway: str,
+        changed: Callable[[Node], None] = lambda _: None,
+    ) -> None:
+        """``gateway``: this run of this gateway. ``changed`` is called when the node has other
+        engines than before."""
+        self.name = ""
+        self.incarnation = ""
+        self.engines: Mapping[str, RemoteEngine] = {}
+        self.trouble: str | None = "not reached yet"
+        """Why there is no link."""
+        self.linked = asyncio.Event()
+        self._address = address
+        self._gateway = gateway
+        self._changed = changed
+        self._end = GatewayEnd()
+        self._socket: LinkSocket[ToNode, ToGateway] | None = None
+        self._wakes: dict[Stream, asyncio.Event] = {}
+        self._telling: asyncio.TimerHandle | None = None
+        self._closing = False
+
+    # -- the link ---------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keeps the link, until cancelled."""
+        tries, away_since = 0, asyncio.get_running_loop().time()
+        while not self._closing:
+            refused = False
+            try:
+                async with self._dialled() as connection:
+                    await self._talk(connection)
+                    away_since, tries = asyncio.get_running_loop().time(), 0
+            except (InvalidStatus, InvalidHandshake) as error:
+                refused = self._not_let_in(error)
+            except ConnectionRefusedError:
+                refused, self.trouble = True, "nothing listens there"
+            except (OSError, WebSocketException, TimeoutError) as error:
+                self.trouble = f"cannot be reached: {type(error).__name__}"
+            except LinkError as error:
+                refused, self.trouble = True, str(error)
+            finally:
+                self._unlinked()
+            away = asyncio.get_running_loop().time() - away_since
+            if refused or away > _LINK_BROKEN:
+                self._wake(self._end.lost())
+            await asyncio.sleep(_DIAL_AGAIN[min(tries, len(_DIAL_AGAIN) - 1)])
+            tries += 1
+
+    def _dialled(self) -> connect:
+        return connect(
+            f"{self._address.url}/link",
+            additional_headers={"Authorization": f"Bearer {self._address.key}"},
+            subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
+            ssl=self._address.tls,
+            compression=None,
+            open_timeout=_REACHED_WITHIN,
+            close_timeout=0.2,
+            ping_interval=None,  # beats tell more
+            max_size=MAX_FRAME,
+            proxy=None,
+        )
+
+    def _not_let_in(self, error: InvalidHandshake) -> bool:
+        status = error.response.status_code if isinstance(error, InvalidStatus) else 0
+        self.trouble = (
+            "the node has another key than this gateway; set the same in both"
+            if status == 401
+            else f"the node answers with {status or error}"
+        )
+        log.error("engine node %s: %s", self._address.url, self.trouble)
+        return True
+
+    async def _talk(self, connection: ClientConnection) -> None:
+        """From the first word on this link to its last."""
+        socket = LinkSocket[ToNode, ToGateway](connection, decode_to_gateway)
+        socket.say([Hello(self._gateway)])
+        sending = asyncio.create_task(socket.send())
+        try:
+            async for messages in socket.received():
+                self._received(socket, messages)
+                if sending.done():
+                    break
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    def _received(
+        self, socket: LinkSocket[ToNode, ToGateway], messages: Sequence[ToGateway]
+    ) -> None:
+        for message in messages:
+            if isinstance(message, Welcome):
+                self._welcomed(socket, message)
+                continue
+            streams, answers = self._end.received(message)
+            self._wake(streams)
+            for answer in answers:
+                socket.say_large(answer)
+        if messages and self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(_TELL_WITHIN, self._tell)
+
+    def _welcomed(self, socket: LinkSocket[ToNode, ToGateway], welcome: Welcome) -> None:
+        self.name = welcome.node or self._address.url.partition("://")[2]
+        self.incarnation = welcome.incarnation
+        self.trouble = None
+        lost, messages = self._end.welcomed(welcome)
+        self._wake(lost)
+        self._socket = socket
+        for message in messages:
+            socket.say_large(message)
+        before = {name: engine.offer for name, engine in self.engines.items()}
+        self.engines = {
+            engine.name: engine for engine in (RemoteEngine(self, each) for each in welcome.offers)
+        }
+        log.info("linked to engine node %s", self.name)
+        self.linked.set()
+        if {name: engine.offer for name, engine in self.engines.items()} != before:
+            self._changed(self)
+
+    def _unlinked(self) -> None:
+        if self._socket is not None:
+            log.warning("the link to engine node %s is broken", self.name)
+        self._socket = None
+        self.linked.clear()
+
+    def _tell(self) -> None:
+        self._telling = None
+        heard = self._end.heard()
+        if heard is not None and self._socket is not None:
+            self._socket.say([heard])
+
+    def _wake(self, streams: Sequence[Stream]) -> None:
+        for stream in streams:
+            wake = self._wakes.get(stream)
+            if wake is not None:
+                wake.set()
+
+    async def close(self) -> None:
+        self._closing = True
+        self._wake(self._end.lost())
+
+    # -- engines ----------------------------------------------------------------------------------
+
+    def healthy(self, engine: str) -> bool:
+        load = self._end.loads.get(engine)
+        return self._socket is not None and (load is None or load.healthy)
+
+    def running(self, engine: str) -> int:
+        return self._end.running(engine) if self._socket is not None else 0
+
+    async def read(self, engine: str, work: Work) -> AsyncGenerator[Entry, None]:
+        """What the node enters into its log of this work."""
+        if self._socket is None or self._closing:
+            raise EngineAbsent(f"Engine node {self.name}: {self.trouble or 'not linked'}.")
+        raw, items = encode_work(work, self.incarnation)
+        run = Run(
+            stream=0,
+            run=secrets.token_hex(8),
+            turn=work.id,
+            epoch=1,
+            attempt=work.attempt,
+            engine=engine,
+            owner=work.owner,
+            patience=_PATIENCE_PASSING,
+            work=raw,
+            items=items,
+        )
+        stream, sent = self._end.run(run, work.parent_id)
+        wake = self._wakes[stream] = asyncio.Event()
+        work.tally.trace = RemoteTrace(self.incarnation, run.run)
+        self._socket.say_large(sent)
+        try:
+            while True:
+                wake.clear()
+                while stream.entries:
+                    self._note(stream, work)
+                    yield stream.take()
+                    if self._end.taken(stream):
+                        self._tell()
+                if stream.gone is not None:
+                    self._note(stream, work)
+                    raise self._why(stream)
+                await wake.wait()
+        finally:
+            del self._wakes[stream]
+            stop = self._end.stop(stream)
+            if stop is not None and self._socket is not None:
+                self._socket.say([stop])
+
+    def _note(self, stream: Stream, work: Work) -> None:
+        tally, told = work.tally, stream.tally
+        tally.input, tally.cached = told.input, told.cached
+        tally.output, tally.steps = told.output, told.steps
+
+    def _why(self, stream: Stream) -> Exception:
+        assert stream.gone is not None
+        if stream.gone.why is not None:
+            return failure_of(stream.gone.why)
+        return EngineDied(f"Engine node {self.name} is gone.")
+
+
+class RemoteEngine:
+    def __init__(self, node: Node, offer: Offer) -> None:
+        self.name = f"{offer.name}@{node.name}"
+        self.offer = offer
+        self.cards: Sequence[Card] = decode_cards(offer.cards)
+        self.continues: Continues = offer.continues
+        self._node = node
+
+    async def start(self) -> None:
+        """It is the node's to start it; this waits until that has."""
+        await self._node.linked.wait()
+
+    async def stop(self) -> None:
+        """It goes on for other gateways."""
+
+    def healthy(self) -> bool:
+        return self._node.healthy(self.offer.name)
+
+    def running(self) -> int:
+        return self._node.running(self.offer.name)
+
+    def count(self, items: Sequence[Item], model: str) -> int:
+        return estimate_tokens(items)
+
+    def metrics(self) -> bytes:
+        """The node tells them itself."""
+        return b""
+
+    async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        async with contextlib.aclosing(self._node.read(self.offer.name, work)) as entries:
+            async for entry in entries:
+                if isinstance(entry, Said):
+                    yield entry.delta
+                    if isinstance(entry.delta, Finished):
+                        return

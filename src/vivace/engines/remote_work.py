@@ -1,0 +1,217 @@
+"""Work, cards and failures as they go over a link to an engine node, and as they come out of it.
+
+A conversation's items go beside the rest, because the node may have most of them already
+(``link/histories.py``). What an engine noted for itself (``Tally.trace``) stays where it is: what
+goes over the link is the name of the run that it is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from vivace import errors
+from vivace.conversation.deltas import Delta
+from vivace.conversation.so_far import SoFar
+from vivace.engines.base import Card, Chat, Fill, Sampling, Tally, Thoughts, Work
+from vivace.errors import EngineError
+from vivace.link.frames import Broke, Run, Tallied
+from vivace.protocol.items import Item, Tool
+from vivace.protocol.requests import (
+    AllowedTools,
+    NamedTool,
+    Prediction,
+    TextFormat,
+    Toolbox,
+    ToolChoice,
+    ToolMode,
+)
+
+__all__ = [
+    "RemoteTrace",
+    "Traces",
+    "decode_cards",
+    "decode_work",
+    "encode_cards",
+    "encode_work",
+    "failure_of",
+    "how_it_broke",
+]
+
+
+class RemoteTrace(Struct, frozen=True):
+    """What an engine on a node noted of a run."""
+
+    incarnation: str
+    run: str
+
+
+class _Chat(Struct, frozen=True, array_like=True):
+    instructions: str | None
+    tools: tuple[Tool, ...]
+    mode: ToolMode | None
+    named: NamedTool | None
+    allowed: AllowedTools | None
+    parallel: bool
+    format: TextFormat
+    effort: str | None
+    prediction: Prediction | None
+
+
+class _Said(Struct, frozen=True, array_like=True):
+    deltas: tuple[Delta, ...]
+    tokens: int
+    trace: str
+
+
+class _Thoughts(Struct, frozen=True, array_like=True):
+    text: str
+    trace: str
+
+
+class _Work(Struct, frozen=True, array_like=True):
+    model: str
+    chat: _Chat | None
+    fill: Fill | None
+    sampling: Sampling
+    generate: bool
+    parent_id: str | None
+    priority: int
+    thoughts: _Thoughts | None
+    said: _Said | None
+    traceparent: str | None
+
+
+_encoder = msgspec.msgpack.Encoder()
+_work: msgspec.msgpack.Decoder[_Work] = msgspec.msgpack.Decoder(_Work)
+_cards: msgspec.msgpack.Decoder[tuple[Card, ...]] = msgspec.msgpack.Decoder(tuple[Card, ...])
+
+Traces = Callable[[str], object]
+"""What an engine here noted of the run of this name; None if that is forgotten, or has no name."""
+
+
+def encode_cards(cards: Sequence[Card]) -> Raw:
+    return Raw(_encoder.encode(cards))
+
+
+def decode_cards(raw: Raw) -> tuple[Card, ...]:
+    return _cards.decode(raw)
+
+
+# -- work -----------------------------------------------------------------------------------------
+
+
+def encode_work(work: Work, incarnation: str) -> tuple[Raw, tuple[Item, ...]]:
+    """For the node of this incarnation: the work, and the items that go beside it."""
+    chat = work.prompt if isinstance(work.prompt, Chat) else None
+    thoughts, said = work.thoughts, work.said
+    wire = _Work(
+        model=work.model,
+        chat=_chat(chat) if chat is not None else None,
+        fill=work.prompt if isinstance(work.prompt, Fill) else None,
+        sampling=work.sampling,
+        generate=work.generate,
+        parent_id=work.parent_id,
+        priority=work.priority,
+        thoughts=(
+            _Thoughts(thoughts.text, _name(thoughts.trace, incarnation)) if thoughts else None
+        ),
+        said=_Said(said.deltas, said.tokens, _name(said.trace, incarnation)) if said else None,
+        traceparent=work.traceparent,
+    )
+    return Raw(_encoder.encode(wire)), tuple(chat.items) if chat is not None else ()
+
+
+def _chat(chat: Chat) -> _Chat:
+    choice = chat.tool_choice
+    return _Chat(
+        chat.instructions,
+        chat.toolbox.tools,
+        choice if isinstance(choice, str) else None,
+        choice if isinstance(choice, NamedTool) else None,
+        choice if isinstance(choice, AllowedTools) else None,
+        chat.parallel_tool_calls,
+        chat.format,
+        chat.effort,
+        chat.prediction,
+    )
+
+
+def _name(trace: object, incarnation: str) -> str:
+    if isinstance(trace, RemoteTrace) and trace.incarnation == incarnation:
+        return trace.run
+    return ""
+
+
+def decode_work(run: Run, items: tuple[Item, ...], traces: Traces) -> Work:
+    wire = _work.decode(run.work)
+    prompt: Chat | Fill | None = wire.fill
+    if wire.chat is not None:
+        prompt = _read_chat(wire.chat, items)
+    if prompt is None:
+        raise errors.LinkError("A gateway sent work without a prompt.")
+    thoughts, said = wire.thoughts, wire.said
+    return Work(
+        id=run.turn,
+        model=wire.model,
+        prompt=prompt,
+        sampling=wire.sampling,
+        generate=wire.generate,
+        parent_id=wire.parent_id,
+        priority=wire.priority,
+        thoughts=Thoughts(thoughts.text, traces(thoughts.trace)) if thoughts else None,
+        said=SoFar(said.deltas, said.tokens, traces(said.trace)) if said else None,
+        attempt=run.attempt,
+        owner=run.owner,
+        traceparent=wire.traceparent,
+    )
+
+
+def _read_chat(chat: _Chat, items: tuple[Item, ...]) -> Chat:
+    choice: ToolChoice = chat.mode or chat.named or chat.allowed or "auto"
+    return Chat(
+        items=items,
+        instructions=chat.instructions,
+        toolbox=Toolbox(chat.tools),
+        tool_choice=choice,
+        parallel_tool_calls=chat.parallel,
+        format=chat.format,
+        effort=chat.effort,
+        prediction=chat.prediction,
+    )
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+_KINDS: dict[str, type[EngineError]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.EngineError,
+        errors.EngineRefused,
+        errors.EngineOverflow,
+        errors.EngineBusy,
+        errors.EngineDied,
+        errors.EngineAbsent,
+        errors.EngineSilent,
+        errors.CannotContinue,
+    )
+}
+
+
+def how_it_broke(error: EngineError, tally: Tally) -> Broke:
+    kind = type(error).__name__
+    return Broke(
+        0,
+        kind if kind in _KINDS else EngineError.__name__,
+        str(error),
+        error.retry_after,
+        error.blame,
+        Tallied(tally.input, tally.cached, tally.output, tally.steps),
+    )
+
+
+def failure_of(broke: Broke) -> EngineError:
+    kind = _KINDS.get(broke.kind, EngineError)
+    return kind(broke.message, retry_after=broke.retry_after, blame=broke.blame)

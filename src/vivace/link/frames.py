@@ -1,0 +1,293 @@
+"""What gateways and engine nodes say to each other, over one WebSocket for each pair.
+
+::
+
+    gateway                                    node
+    Hello ───────────────────────────────────► one version that both speak, or the end
+          ◄─────────────────────────────────── Welcome
+    Run ─────────────────────────────────────► Taken, Refused or NeedHistory
+          ◄─────────────────────────────────── Log, one for all streams of an engine's step
+    Heard ───────────────────────────────────► what the gateway has, and how much more it takes
+    Stop, Attach ────────────────────────────► Fenced, where another holds the turn by now
+    Beat ────────────────────────────────────► and the same from the node, with Load
+
+A frame is a list of messages, each an array in MessagePack. Readers skip fields that they do not
+know at the end of a message, so fields are only ever added, behind the others, with a default.
+Messages that a version does not have are never sent to who speaks it only.
+
+A message that is too large goes in pieces (``pieces.py``), so that none waits long behind another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from vivace.conversation.log import Entry
+from vivace.errors import Blame, LinkError
+from vivace.protocol.items import Item
+
+__all__ = [
+    "MAX_FRAME",
+    "SUBPROTOCOL",
+    "VERSIONS",
+    "Attach",
+    "Beat",
+    "Broke",
+    "Chunk",
+    "Fenced",
+    "Heard",
+    "Hello",
+    "Load",
+    "Loads",
+    "Log",
+    "NeedHistory",
+    "Offer",
+    "Piece",
+    "Reach",
+    "Refused",
+    "Run",
+    "Stop",
+    "Taken",
+    "Tallied",
+    "ToGateway",
+    "ToNode",
+    "Welcome",
+    "agreed",
+    "decode_to_gateway",
+    "decode_to_node",
+    "encode",
+]
+
+SUBPROTOCOL = "vivace-link.1"
+VERSIONS = (1,)
+"""Which we speak; the one before the newest stays in here for as long as fleets have it.
+
+1: the first.
+"""
+MAX_FRAME = 1_000_000
+"""Bytes. Whoever sends more is not one of us."""
+
+
+class _Message(Struct, frozen=True, array_like=True, gc=False):
+    """As it goes over the wire."""
+
+
+# -- both -----------------------------------------------------------------------------------------
+
+
+class Piece(_Message, frozen=True, tag=90):
+    """Of a frame that is too large to go at once; the last has no ``more``."""
+
+    number: int
+    """The frame's, on this link and in this direction."""
+    more: bool
+    data: bytes
+
+
+class Beat(_Message, frozen=True, tag=91):
+    """Said when there is nothing else to say."""
+
+
+# -- to a node ------------------------------------------------------------------------------------
+
+
+class Hello(_Message, frozen=True, tag=0):
+    gateway: str
+    """This run of this gateway."""
+    versions: tuple[int, ...] = VERSIONS
+
+
+class Run(_Message, frozen=True, tag=1):
+    """Work on this."""
+
+    stream: int
+    """Its name on this link, chosen by the gateway and never used again there."""
+    run: str
+    """Its name on the node, chosen at random: sent again after the link broke, it is the same."""
+    turn: str
+    epoch: int
+    """How many gateways have held the turn, this one among them."""
+    attempt: int
+    engine: str
+    owner: str
+    patience: float
+    """Seconds for which it goes on without a gateway that holds it."""
+    work: Raw
+    """The rest of what an engine is given (``engines/remote_work.py``)."""
+    items: tuple[Item, ...] = ()
+    """The conversation, or what follows the beginning below."""
+    base: str = ""
+    """The turn that was shown that beginning, to this owner."""
+    keep: int = 0
+    """How many of its items that are."""
+
+
+class Attach(_Message, frozen=True, tag=2):
+    """Read what a node says of a turn, and hold it if told so."""
+
+    stream: int
+    turn: str
+    epoch: int
+    start: int
+    """The number of the first entry that is wanted."""
+    holds: bool = True
+    run: str = ""
+    """Which run of it; without one, the newest."""
+
+
+class Reach(_Message, frozen=True):
+    """How far the gateway is with a stream."""
+
+    stream: int
+    entries: int
+    """All of it before this one is here."""
+    credit: int
+    """The node may send up to this one, and not it."""
+
+
+class Heard(_Message, frozen=True, tag=3):
+    streams: tuple[Reach, ...]
+
+
+class Stop(_Message, frozen=True, tag=4):
+    """Nobody wants more of it."""
+
+    stream: int
+
+
+# -- to a gateway ---------------------------------------------------------------------------------
+
+
+class Offer(_Message, frozen=True):
+    """An engine of a node."""
+
+    name: str
+    cards: Raw
+    slots: int
+    reserved: int
+    continues: Literal["ids", "text", "no"]
+    silence: float | None
+    """Seconds for which it may have work and do none of it; None if that is its own affair."""
+
+
+class Welcome(_Message, frozen=True, tag=10):
+    node: str
+    incarnation: str
+    """This run of the node: what another has said is not known to it."""
+    version: int
+    offers: tuple[Offer, ...]
+
+
+class Taken(_Message, frozen=True, tag=11):
+    """An engine has it."""
+
+    stream: int
+
+
+class Refused(_Message, frozen=True, tag=12):
+    """There is no such turn here, or no such engine."""
+
+    stream: int
+    message: str
+
+
+class NeedHistory(_Message, frozen=True, tag=13):
+    """The beginning is not known here any more: send all of it."""
+
+    stream: int
+
+
+class Tallied(_Message, frozen=True):
+    """What the engine knows of what it has taken so far."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    steps: int = 0
+
+
+class Chunk(_Message, frozen=True):
+    """Some entries of a log, one behind the other."""
+
+    stream: int
+    first: int
+    entries: tuple[Entry, ...]
+    tally: Tallied
+
+
+class Log(_Message, frozen=True, tag=14):
+    chunks: tuple[Chunk, ...]
+
+
+class Broke(_Message, frozen=True, tag=15):
+    """The engine did not finish it; behind everything that it said."""
+
+    stream: int
+    kind: str
+    message: str
+    retry_after: float | None
+    blame: Blame
+    tally: Tallied = Tallied()
+
+
+class Fenced(_Message, frozen=True, tag=16):
+    """Another gateway holds the turn by now."""
+
+    stream: int
+
+
+class Load(_Message, frozen=True):
+    engine: str
+    healthy: bool
+    running: int
+    waiting: int
+    slots: int
+
+
+class Loads(_Message, frozen=True, tag=17):
+    """How things stand with the engines of a node."""
+
+    loads: tuple[Load, ...]
+    seen: int
+    """How many runs of this link are in there."""
+
+
+ToNode = Hello | Run | Attach | Heard | Stop | Piece | Beat
+ToGateway = Welcome | Taken | Refused | NeedHistory | Log | Broke | Fenced | Loads | Piece | Beat
+
+_encoder = msgspec.msgpack.Encoder()
+_to_node: msgspec.msgpack.Decoder[list[ToNode]] = msgspec.msgpack.Decoder(list[ToNode])
+_to_gateway: msgspec.msgpack.Decoder[list[ToGateway]] = msgspec.msgpack.Decoder(list[ToGateway])
+
+
+def encode(messages: Sequence[ToNode] | Sequence[ToGateway]) -> bytes:
+    return _encoder.encode(messages)
+
+
+def decode_to_node(frame: bytes) -> list[ToNode]:
+    try:
+        return _to_node.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise LinkError(f"A gateway said what cannot be read: {type(error).__name__}.") from None
+
+
+def decode_to_gateway(frame: bytes) -> list[ToGateway]:
+    try:
+        return _to_gateway.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise LinkError(f"A node said what cannot be read: {type(error).__name__}.") from None
+
+
+def agreed(versions: tuple[int, ...]) -> int:
+    """The newest version that both speak."""
+    both = set(versions) & set(VERSIONS)
+    if not both:
+        raise LinkError(
+            f"The gateway speaks versions {versions} of the link and this node {VERSIONS}: "
+            "upgrade the older of them, one version at a time."
+        )
+    return max(both)

@@ -1,0 +1,241 @@
+"""What a gateway knows of its link to one node: what it asked for, and how far it has heard.
+
+A link may break and come back. The node goes on meanwhile, and each stream is read on from where it
+was, as long as the node is the one that it was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from vivace.conversation.log import Entry
+from vivace.errors import LinkError
+from vivace.link.frames import (
+    Attach,
+    Broke,
+    Chunk,
+    Fenced,
+    Heard,
+    Load,
+    Loads,
+    Log,
+    NeedHistory,
+    Reach,
+    Refused,
+    Run,
+    Stop,
+    Taken,
+    Tallied,
+    ToNode,
+    Welcome,
+)
+from vivace.link.histories import Histories
+from vivace.link.node_end import WINDOW, is_last
+
+__all__ = ["GatewayEnd", "Gone", "Stream"]
+
+
+class Gone(Struct, frozen=True):
+    """Why nothing more comes of a stream."""
+
+    why: Broke | None
+    """As the engine said; None where the node or the link is gone."""
+    fenced: bool = False
+    """Another gateway holds the turn."""
+
+
+class Stream:
+    """What comes of one run."""
+
+    def __init__(self, run: Run, whole: Run) -> None:
+        """``run`` is as it was sent, ``whole`` with the beginning of its conversation."""
+        self.run = run
+        self.ordinal = 0
+        """Which of the runs of this link it is."""
+        self.entries: deque[Entry] = deque()
+        """Heard, and not taken yet."""
+        self.heard = 0
+        self.taken = 0
+        self.tally = Tallied()
+        self.gone: Gone | None = None
+        self.credit = WINDOW
+        self.begun = False
+        """Whether the node has it."""
+        self.finished = False
+        """Whether its end was heard."""
+        self._whole = whole
+
+    @property
+    def whole(self) -> Run:
+        return self._whole
+
+    def take(self) -> Entry:
+        """The next that was heard."""
+        self.taken += 1
+        return self.entries.popleft()
+
+
+class GatewayEnd:
+    def __init__(self, *, window: int = WINDOW) -> None:
+        self._window = window
+        self._streams: dict[int, Stream] = {}
+        self._last = 0
+        self._runs = 0
+        self._seen = 0
+        self._reached: set[int] = set()
+        self._histories = Histories()
+        self._incarnation = ""
+        self.loads: dict[str, Load] = {}
+
+    @property
+    def streams(self) -> Sequence[Stream]:
+        return tuple(self._streams.values())
+
+    # -- what is asked for ------------------------------------------------------------------------
+
+    def run(self, whole: Run, parent: str | None) -> tuple[Stream, Run]:
+        """Begin a stream for this; returns also what is to be sent. ``parent`` is the turn that it
+        continues."""
+        self._last += 1
+        keep = self._histories.common(whole.owner, parent, whole.items) if parent else 0
+        whole = replace(whole, stream=self._last)
+        run = whole
+        if keep and parent:
+            run = replace(whole, items=whole.items[keep:], base=parent, keep=keep)
+        if whole.items:
+            self._histories.keep(whole.owner, whole.turn, whole.items)
+        stream = self._streams[self._last] = Stream(run, whole)
+        self._count(stream)
+        return stream, run
+
+    def _count(self, stream: Stream) -> None:
+        self._runs += 1
+        stream.ordinal = self._runs
+
+    def stop(self, stream: Stream) -> Stop | None:
+        """Nobody reads it any more."""
+        number = stream.run.stream
+        over = stream.finished or stream.gone is not None
+        if self._streams.pop(number, None) is None or over:
+            return None
+        return Stop(number)
+
+    def running(self, engine: str) -> int:
+        """How many turns this engine works on, of all gateways, with those that it has not told of
+        yet."""
+        load = self.loads.get(engine)
+        new = sum(
+            1
+            for each in self._streams.values()
+            if each.run.engine == engine and each.ordinal > self._seen and each.gone is None
+        )
+        return new + (load.running if load is not None else 0)
+
+    # -- what comes -------------------------------------------------------------------------------
+
+    def received(self, message: object) -> tuple[list[Stream], list[ToNode]]:
+        """Whose reader has something to take, and what is to be answered."""
+        match message:
+            case Log():
+                return [each for chunk in message.chunks for each in self._chunk(chunk)], []
+            case Broke():
+                return self._gone(message.stream, Gone(message), message.tally), []
+            case Fenced():
+                return self._gone(message.stream, Gone(None, fenced=True)), []
+            case Refused():
+                refused = Broke(message.stream, "EngineDied", message.message, None, "always")
+                return self._gone(message.stream, Gone(refused)), []
+            case NeedHistory():
+                return [], self._send_whole(message.stream)
+            case Taken():
+                if (stream := self._streams.get(message.stream)) is not None:
+                    stream.begun = True
+            case Loads():
+                self.loads = {load.engine: load for load in message.loads}
+                self._seen = message.seen
+        return [], []
+
+    def _chunk(self, chunk: Chunk) -> list[Stream]:
+        stream = self._streams.get(chunk.stream)
+        if stream is None:
+            return []
+        again = stream.heard - chunk.first
+        if again < 0:
+            raise LinkError("The node left out what it said.")
+        new = chunk.entries[again:]
+        stream.entries.extend(new)
+        stream.heard += len(new)
+        stream.finished = is_last(new[-1]) if new else stream.finished
+        stream.tally = chunk.tally
+        self._reached.add(chunk.stream)
+        return [stream]
+
+    def _gone(self, number: int, how: Gone, tally: Tallied | None = None) -> list[Stream]:
+        stream = self._streams.get(number)
+        if stream is None:
+            return []
+        stream.gone = how
+        stream.tally = tally or stream.tally
+        return [stream]
+
+    def _send_whole(self, number: int) -> list[ToNode]:
+        stream = self._streams.get(number)
+        if stream is None:
+            return []
+        stream.run = stream.whole
+        self._count(stream)
+        return [stream.run]
+
+    def taken(self, stream: Stream) -> bool:
+        """A reader took something; whether the node is to be told now that there is room."""
+        if stream.taken + self._window - stream.credit < self._window // 2:
+            return False
+        self._reached.add(stream.run.stream)
+        return True
+
+    def heard(self) -> Heard | None:
+        """How far all are, if that has changed."""
+        reaches = []
+        for number in self._reached:
+            stream = self._streams.get(number)
+            if stream is not None:
+                stream.credit = stream.taken + self._window
+                reaches.append(Reach(number, stream.heard, stream.credit))
+        self._reached.clear()
+        return Heard(tuple(reaches)) if reaches else None
+
+    # -- the link ---------------------------------------------------------------------------------
+
+    def welcomed(self, welcome: Welcome) -> tuple[list[Stream], list[ToNode]]:
+        """A link is there again: read on, or learn that the node is another. Returns who is lost,
+        and what is to be said."""
+        self.loads = {}
+        self._runs = self._seen = 0
+        if welcome.incarnation != self._incarnation:
+            self._incarnation = welcome.incarnation
+            self._histories = Histories()
+            return self.lost(), []
+        messages: list[ToNode] = []
+        for number, stream in self._streams.items():
+            if stream.gone is not None or stream.finished:
+                continue
+            run = stream.run
+            if stream.begun:
+                messages.append(Attach(number, run.turn, run.epoch, stream.heard, run=run.run))
+            else:  # nobody knows whether it came there: by its name it is known again
+                stream.run = stream.whole
+                self._count(stream)
+                messages.append(stream.run)
+        return [], messages
+
+    def lost(self) -> list[Stream]:
+        """The node is gone, with all that it had."""
+        gone = [each for each in self._streams.values() if not (each.gone or each.finished)]
+        for stream in gone:
+            stream.gone = Gone(None)
+        self.loads = {}
+        return gone
