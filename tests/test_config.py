@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 from vivace.addresses import host_name, is_loopback
 from vivace.config import (
     Config,
+    FleetConfig,
     LimitsConfig,
+    NodeConfig,
     ScriptedConfig,
     ServerConfig,
     StoreConfig,
+    check_node,
     load,
     stand_ins,
 )
 from vivace.errors import ConfigError
+from vivace.fleet_config import NodeAddress, fleet_key, node_address
 
 ENGINE = '[[engines]]\nname = "demo"\nkind = "scripted"\nmodel = "local-model"\n'
 KEY = f'[[keys]]\nname = "me"\nsha256 = "{"a" * 64}"\n'
@@ -258,7 +262,13 @@ def test_a_file_of_any_content_is_refused_politely(
 toml_values = st.sampled_from(
     ["1", "-1", "1.5", "true", '"x"', "[]", "{}", "1979-05-27", "[1]", '{a = "b"}', "nan", "inf"]
 )
-TABLES = {"server": ServerConfig, "limits": LimitsConfig, "store": StoreConfig}
+TABLES = {
+    "server": ServerConfig,
+    "limits": LimitsConfig,
+    "store": StoreConfig,
+    "fleet": FleetConfig,
+    "node": NodeConfig,
+}
 KEYS = [f"{table}.{name}" for table, kind in TABLES.items() for name in kind.__struct_fields__]
 
 
@@ -344,3 +354,128 @@ def test_auto_means_nothing_without_tiers(path: Path) -> None:
 def test_whoever_has_no_file_is_told_what_needs_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="vivace up, which needs none"):
         load(tmp_path / "vivace.toml")
+
+
+# -- a fleet --------------------------------------------------------------------------------------
+
+NODES = 'version = 1\n[fleet]\nengines = ["ws://127.0.0.1:8770"]\n'
+TIER = '[[tiers]]\nname = "fast"\nengines = ["coder"]\n'
+
+
+def test_with_engine_nodes_a_gateway_needs_no_engine_of_its_own(path: Path) -> None:
+    config = read(path, NODES)
+    assert config.engines == ()
+    assert config.fleet.engines == ("ws://127.0.0.1:8770",)
+    assert config.fleet.key_env == "VIVACE_FLEET_KEY"
+    assert "fleet.engines" in complaint(path, "version = 1\n")
+
+
+def test_a_tier_may_name_engines_that_only_nodes_have(path: Path) -> None:
+    assert read(path, NODES + TIER).tiers[0].engines == ("coder",)
+    assert "there are: demo" in complaint(path, SMALL + TIER)
+
+
+def test_other_names_may_mean_what_only_nodes_offer(path: Path) -> None:
+    models = '[models]\nhaiku = "coder-7b"\n'
+    assert read(path, NODES + models).models == {"haiku": "coder-7b"}
+    assert "models.haiku" in complaint(path, SMALL + models)
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("ws://127.0.0.1:8770", NodeAddress("127.0.0.1", 8770, False, False)),
+        ("wss://gpu.example.com:1", NodeAddress("gpu.example.com", 1, True, False)),
+        ("wss://[fd00::1]:8770", NodeAddress("fd00::1", 8770, True, False)),
+        ("dns://nodes:8770", NodeAddress("nodes", 8770, False, True)),
+        ("dns+wss://nodes:8770/", NodeAddress("nodes", 8770, True, True)),
+    ],
+)
+def test_where_nodes_are_can_be_said_in_four_ways(url: str, address: NodeAddress) -> None:
+    assert node_address(url) == address
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "nodes",
+        "nodes:8770",
+        "http://nodes:8770",
+        "wss://nodes",
+        "wss://nodes:0",
+        "wss://nodes:99999",
+        "wss://:8770",
+        "wss://nodes:8770/link",
+        "wss://nodes:8770?key=secret",
+        "wss://me:secret@nodes:8770",
+        "wss://[fd00::1:8770",
+    ],
+)
+def test_an_address_that_is_none_is_answered_with_the_form_of_one(path: Path, url: str) -> None:
+    said = complaint(path, f'version = 1\n[fleet]\nallow_remote = true\nengines = ["{url}"]\n')
+    assert "'wss://HOST:PORT'" in said
+    assert "secret" not in said
+
+
+def test_a_node_that_is_named_twice_is_named(path: Path) -> None:
+    said = complaint(
+        path, 'version = 1\n[fleet]\nengines = ["ws://[::1]:1", "ws://[::1]:2", "ws://[::1]:1"]\n'
+    )
+    assert "ws://[::1]:1 twice" in said
+
+
+def test_a_node_on_another_machine_must_be_meant_and_encrypted(path: Path) -> None:
+    plain = 'version = 1\n[fleet]\nengines = ["dns://nodes:8770"]\n'
+    assert "set fleet.allow_remote = true" in complaint(path, plain)
+    plain += "allow_remote = true\n"
+    said = complaint(path, plain)
+    assert "'dns+wss://'" in said
+    assert "fleet.allow_plain = true" in said
+    assert read(path, plain + "allow_plain = true\n").fleet.allow_plain
+    safe = plain.replace("dns://", "dns+wss://")
+    assert read(path, safe).fleet.engines == ("dns+wss://nodes:8770",)
+    assert "allow_remote" in complaint(path, safe.replace("allow_remote = true\n", ""))
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ('host = "0.0.0.0"', "node.certificate"),
+        ('certificate = "node.pem"', "node.private_key"),
+        ('private_key = "node-key.pem"', "node.certificate"),
+        ('name = "a@b"', "node.name"),
+        ("orphan_seconds = 0", "node.orphan_seconds"),
+    ],
+)
+def test_a_node_that_others_could_listen_to_is_refused(path: Path, node: str, said: str) -> None:
+    assert said in complaint(path, f"{SMALL}[node]\n{node}\n")
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        'host = "::1"',
+        'host = "0.0.0.0"\nallow_plain = true',
+        'host = "0.0.0.0"\ncertificate = "node.pem"\nprivate_key = "node-key.pem"',
+    ],
+)
+def test_a_node_may_listen_where_nobody_can_listen_in(path: Path, node: str) -> None:
+    config = read(path, f"{SMALL}[node]\n{node}\n")
+    check_node(config, {"VIVACE_FLEET_KEY": "k" * 32})
+
+
+def test_a_node_never_runs_without_a_key(path: Path) -> None:
+    config = read(path, SMALL)
+    for key in ({}, {"VIVACE_FLEET_KEY": ""}, {"VIVACE_FLEET_KEY": "too short"}):
+        with pytest.raises(ConfigError, match="openssl rand") as said:
+            check_node(config, key)
+        assert "$VIVACE_FLEET_KEY" in str(said.value)
+        assert "too short" not in str(said.value)
+    other = FleetConfig(key_env="OTHER")
+    assert fleet_key(other, {"OTHER": "k" * 32 + "\n"}) == "k" * 32
+
+
+def test_a_node_without_engines_is_told_what_it_lacks(path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"\[\[engines\]\]"):
+        check_node(read(path, NODES), {"VIVACE_FLEET_KEY": "k" * 32})

@@ -21,40 +21,56 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from vivace.addresses import host_name, is_loopback
+from vivace.engine_config import (
+    EngineConfig,
+    LlamaCppConfig,
+    OpenAIConfig,
+    ScriptedConfig,
+    VllmConfig,
+)
 from vivace.errors import ConfigError
+from vivace.fleet_config import (
+    FleetConfig,
+    NodeConfig,
+    check_fleet,
+    check_listening,
+    fleet_key,
+)
 from vivace.scheduling.limits import Limits
 from vivace.store.url import hosts, place
+from vivace.units import (
+    Days,
+    Megabytes,
+    Minutes,
+    Name,
+    Port,
+    PositiveInt,
+    Seconds,
+)
 
 __all__ = [
     "LOCAL",
     "STAND_INS",
     "Config",
     "EngineConfig",
+    "FleetConfig",
     "KeyConfig",
     "LimitsConfig",
     "LlamaCppConfig",
+    "NodeConfig",
     "OpenAIConfig",
     "ScriptedConfig",
     "ServerConfig",
     "StoreConfig",
     "VllmConfig",
+    "check_node",
     "keys_in",
     "load",
     "stand_ins",
 ]
 
-Count = Annotated[int, Meta(ge=0)]
-PositiveInt = Annotated[int, Meta(ge=1)]
-PositiveFloat = Annotated[float, Meta(gt=0)]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+\Z")]
-
 # What docs/reference tells of a key stands beside it: its unit and an example in its type, its
 # meaning in the words below it, which end with "Since 0.2.0." if it came later than this table.
-Seconds = Annotated[PositiveFloat, Meta(extra={"unit": "s"})]
-Minutes = Annotated[PositiveFloat, Meta(extra={"unit": "min"})]
-Days = Annotated[PositiveFloat, Meta(extra={"unit": "days"})]
-Megabytes = Annotated[PositiveInt, Meta(extra={"unit": "MB"})]
-Tokens = Annotated[PositiveInt, Meta(extra={"unit": "tokens"})]
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +78,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     host: str = "127.0.0.1"
     """The address to listen on. One that others can reach needs keys. ``VIVACE_HOST`` wins."""
-    port: Annotated[int, Meta(ge=0, le=65535)] = 8765
+    port: Port = 8765
     """The port to listen on; 0 takes any that is free. ``VIVACE_PORT`` wins."""
     allowed_origins: Annotated[tuple[str, ...], Meta(examples=[["https://ide.example.com"]])] = ()
     """Web pages that may use this server. Programs that are not browsers send no Origin."""
@@ -178,7 +194,7 @@ class TierConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[Name, Meta(examples=["fast"])]
     """What clients ask for. ``auto`` chooses between ``fast`` and ``deep`` where there are any."""
     engines: Annotated[tuple[Name, ...], Meta(min_length=1, examples=[["local"]])]
-    """Names of engines that answer for it."""
+    """Names of engines that answer for it, here and on every engine node."""
     limits: TierLimitsConfig = field(default_factory=TierLimitsConfig)
     """What each key may use of it; without any, what there is."""
     queue: PositiveInt = 256
@@ -189,133 +205,13 @@ class TierConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Use the engines in their order, the next when one is full, rather than all alike."""
 
 
-class _Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """What all kinds of engines have."""
-
-    name: Annotated[Name, Meta(examples=["local"])]
-    """What tiers, logs and metrics call it."""
-    model: Annotated[Name, Meta(examples=["qwen2.5-coder-7b"])]
-    """What clients ask for, unless a tier has the engine. By a name that is known
-    (``models.toml``) Vivace also knows how the model fills gaps, thinks and calls tools."""
-
-
-class ScriptedConfig(_Engine, frozen=True, kw_only=True, tag="scripted"):
-    """Plays prepared answers; for trying things out and for measuring."""
-
-    context: Tokens = 131_072
-    """The longest conversation it takes, answer included."""
-    script: Annotated[str, Meta(examples=["replies.toml"])] | None = None
-    """A TOML file of replies, relative to the configuration file."""
-    rate: Annotated[PositiveFloat, Meta(extra={"unit": "tokens/s"})] = 1000.0
-    """How fast one request alone is answered."""
-    burst: Tokens = 1
-    """Of a request in one step, told as one, as an engine does that drafts."""
-    growth: Annotated[float, Meta(ge=0)] = 0.0
-    """How much longer a step takes for each further request, as a share of the first."""
-    prefill_rate: Annotated[float, Meta(ge=0, extra={"unit": "tokens/s"})] = 0.0
-    """How fast prompts are read; 0 reads them in no time."""
-    prefill_chunk: Tokens = 2048
-    """At most so much of prompts is read in one step."""
-    patient_chunk: Annotated[Tokens, Meta(examples=[256])] | None = None
-    """Of that, at most so much for requests that are not urgent."""
-    slots: PositiveInt = 1024
-    """How many answers at once; more wait."""
-    reserved: Count = 0
-    """How many of them are kept free for interactive work."""
-    silence_seconds: Seconds = 5
-    """How long it may have work and finish no step of it, for anyone, before its turns go on at
-    another engine of their tier; without another they wait. While a prompt is read it may take
-    longer."""
-
-
-class OpenAIConfig(_Engine, frozen=True, kw_only=True, tag="openai"):
-    """Any OpenAI-compatible endpoint: llama.cpp, vLLM, SGLang, Ollama, or a rented one."""
-
-    url: Annotated[str, Meta(pattern=r"^https?://", examples=["http://127.0.0.1:8080/v1"])]
-    """Up to and including ``/v1``."""
-    upstream_model: Annotated[str, Meta(examples=["Qwen/Qwen2.5-Coder-7B-Instruct"])] | None = None
-    """The model's name there, if it is another than ``model``."""
-    key_env: Annotated[str, Meta(examples=["RENTED_KEY"])] | None = None
-    """The environment variable that holds the endpoint's key."""
-    context: Tokens = 8192
-    """The longest conversation the endpoint takes, answer included."""
-    allow_remote: bool = False
-    """Must be true for an endpoint on another machine: prompts and code go there."""
-    slots: PositiveInt = 64
-    """How many answers at once; more wait here."""
-    reserved: Count = 0
-    """How many of them are kept free for interactive work."""
-    predictions: bool = False
-    """Whether the endpoint takes Chat Completions' ``prediction``."""
-
-
-class LlamaCppConfig(_Engine, frozen=True, kw_only=True, tag="llamacpp"):
-    """A GGUF file, served by llama.cpp, which Vivace starts and watches."""
-
-    path: Annotated[str, Meta(examples=["models/qwen2.5-coder-7b-instruct-q4_k_m.gguf"])]
-    """The GGUF file, relative to the configuration file."""
-    context: Tokens = 8192
-    """The longest conversation it takes, answer included."""
-    slots: PositiveInt = 2
-    """How many answers at once; each has the whole context."""
-    reserved: Count = 0
-    """How many of them are kept free for interactive work."""
-    silence_seconds: Seconds = 5
-    """How long it may have work and finish no step of it, for anyone, before its turns go on at
-    another engine of their tier; without another they wait. While a prompt is read it may take
-    longer."""
-    gpu_layers: Count = 999
-    """How many of the model's layers go to the GPU, as far as there is one; 0 uses none."""
-    batch_size: Tokens = 512
-    """How much of prompts is read at a stretch. For so long a cancel goes unheard, and whoever
-    is being answered beside it stands still. llama.cpp computes 512 at a time, so more gain nothing
-    on one device; fewer may be read more slowly."""
-    prompt_cache_megabytes: Annotated[Count, Meta(extra={"unit": "MiB"})] = 2048
-    """Memory for what was read and has lost its slot to another document or chat; 0 keeps none."""
-    speculation: Literal["ngram"] | None = None
-    """Draft what was said before; llama.cpp's own way."""
-
-
-class VllmConfig(_Engine, frozen=True, kw_only=True, tag="vllm"):
-    """A model that vLLM runs inside this process tree."""
-
-    path: Annotated[str, Meta(examples=["Qwen/Qwen2.5-Coder-7B-Instruct"])]
-    """A folder, relative to the configuration file, or a hub id."""
-    context: Tokens = 32_768
-    """The longest conversation it takes, answer included."""
-    devices: Annotated[str, Meta(examples=["0,1"])] | None = None
-    """Which GPUs, as CUDA_VISIBLE_DEVICES has it."""
-    tool_parser: Annotated[str, Meta(examples=["hermes"])] | None = None
-    """vLLM's name for how this model writes tool calls; known models need none."""
-    reasoning_parser: Annotated[str, Meta(examples=["qwen3"])] | None = None
-    """vLLM's name for how this model writes its thoughts; known models need none."""
-    slots: PositiveInt = 256
-    """How many answers at once; more wait here, in their order."""
-    reserved: Count = 16
-    """How many of them are kept free for interactive work."""
-    silence_seconds: Seconds = 5
-    """How long it may have work and finish no step of it, for anyone, before its turns go on at
-    another engine of their tier; without another they wait. While a prompt is read it may take
-    longer."""
-    speculation: Literal["edits", "exact"] | None = None
-    """Draft answers from the text they rewrite: much faster edits, on an engine for them. With
-    ``exact`` every step is equally wide, so that drafts cannot change how the engine rounds."""
-    arguments: Annotated[dict[str, Any], Meta(examples=[{"tensor_parallel_size": 2}])] = {}
-    """Any of vLLM's engine arguments, by its own names."""
-    environment: Annotated[dict[str, str], Meta(examples=[{"VLLM_CPU_KVCACHE_SPACE": "4"}])] = {}
-    """Variables for vLLM's processes."""
-
-
-EngineConfig = LlamaCppConfig | OpenAIConfig | VllmConfig | ScriptedConfig
-
-
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``vivace.toml``: one file says all that a server does."""
 
     version: Literal[1]
     """Which form the file has. It stands first, so that later forms can be told from this one."""
-    engines: tuple[EngineConfig, ...]
-    """What runs models; at least one."""
+    engines: tuple[EngineConfig, ...] = ()
+    """What runs models; at least one, unless engine nodes do (``fleet.engines``)."""
     tiers: tuple[TierConfig, ...] = ()
     """Groups of engines under a name; an engine in none is asked for by its model."""
     server: ServerConfig = field(default_factory=ServerConfig)
@@ -324,6 +220,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What clients may take of the server."""
     store: StoreConfig = field(default_factory=StoreConfig)
     """Where turns are kept."""
+    fleet: FleetConfig = field(default_factory=FleetConfig)
+    """Engines on other machines."""
+    node: NodeConfig = field(default_factory=NodeConfig)
+    """What ``vivace engine`` does with the engines of this file."""
     keys: tuple[KeyConfig, ...] = ()
     """Who may use the server. ``vivace keys`` keeps others in a file beside this one."""
     models: Annotated[
@@ -422,8 +322,11 @@ def check_reach(config: Config, *, keys: bool, where: str = "") -> None:
 
 
 def _check_names(config: Config, path: Path) -> None:
-    if not config.engines:
-        raise ConfigError(f"{path}: add at least one [[engines]]; without one nothing can answer.")
+    if not config.engines and not config.fleet.engines:
+        raise ConfigError(
+            f"{path}: add at least one [[engines]], or engine nodes with fleet.engines; without "
+            "one nothing can answer."
+        )
     for what, names in (
         ("engines are named", [engine.name for engine in config.engines]),
         ("tiers or engines without one offer the model", _offered(config)),
@@ -472,7 +375,7 @@ def _check_tiers(config: Config, path: Path) -> None:
         if tier.name == "auto":
             raise ConfigError(f"{path}: 'auto' chooses between tiers and cannot be one itself.")
         for name in tier.engines:
-            if name not in known:
+            if name not in known and not config.fleet.engines:  # a node may have it
                 raise ConfigError(
                     f"{path}: tier {tier.name!r} names the engine {name!r}, which is not there; "
                     f"there are: {', '.join(known)}."
@@ -492,7 +395,7 @@ def _check_models(config: Config, path: Path) -> None:
     for word, name in config.models.items():
         if not word:
             raise ConfigError(f"{path}: models: a word cannot be empty; it stands in every name.")
-        if name not in offered:
+        if name not in offered and not config.fleet.engines:  # a node may offer it
             near = difflib.get_close_matches(name, offered, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(offered)}."
             raise ConfigError(f"{path}: models.{word} is {name!r}, which is not there; {advice}")
@@ -526,6 +429,16 @@ def _check_remote(config: Config, path: Path) -> None:
         if isinstance(engine, OpenAIConfig):
             check_remote(engine, f"{path}: ")
     check_store(config.store, f"{path}: ")
+    check_fleet(config.fleet, f"{path}: ")
+    check_listening(config.node, f"{path}: ")
+
+
+def check_node(config: Config, environment: Mapping[str, str] = os.environ) -> None:
+    """What ``vivace engine`` needs beyond what every file is checked for."""
+    if not config.engines:
+        raise ConfigError("An engine node needs engines of its own: add at least one [[engines]].")
+    check_listening(config.node)  # whoever made the configuration, and however
+    fleet_key(config.fleet, environment)
 
 
 def check_store(store: StoreConfig, where: str = "") -> None:
@@ -576,6 +489,8 @@ def _fields_at(place: str) -> list[str]:
         "server": ServerConfig,
         "limits": LimitsConfig,
         "store": StoreConfig,
+        "fleet": FleetConfig,
+        "node": NodeConfig,
         "keys": KeyConfig,
         "tiers": TierConfig,
         "tiers.limits": TierLimitsConfig,
