@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -27,6 +26,7 @@ from vivace.engine_config import (
     OpenAIConfig,
     ScriptedConfig,
     VllmConfig,
+    check_remote,
 )
 from vivace.errors import ConfigError
 from vivace.fleet_config import (
@@ -458,15 +458,6 @@ def check_store(store: StoreConfig, where: str = "") -> None:
         raise ConfigError(
             f"{where}store is on {away[0]}, so prompts and code would leave this machine. If that "
             "is what you want, set allow_remote = true there."
-        )
-
-
-def check_remote(engine: OpenAIConfig, where: str = "") -> None:
-    host = urlsplit(engine.url).hostname or ""
-    if not engine.allow_remote and not is_loopback(host):
-        raise ConfigError(
-            f"{where}engine {engine.name!r} is on {host}, so prompts and code would leave this "
-            "machine. If that is what you want, set allow_remote = true there."
         )
 
 

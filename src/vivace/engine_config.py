@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+from vivace.addresses import is_loopback
+from vivace.errors import ConfigError
 from vivace.units import Count, Name, PositiveFloat, PositiveInt, Seconds, Tokens
 
 __all__ = [
@@ -14,6 +17,7 @@ __all__ = [
     "OpenAIConfig",
     "ScriptedConfig",
     "VllmConfig",
+    "check_remote",
 ]
 
 
@@ -135,3 +139,13 @@ class VllmConfig(_Engine, frozen=True, kw_only=True, tag="vllm"):
 
 
 EngineConfig = LlamaCppConfig | OpenAIConfig | VllmConfig | ScriptedConfig
+
+
+def check_remote(engine: OpenAIConfig, where: str = "") -> None:
+    """Nothing leaves this machine unless the person said so beside what it goes to."""
+    host = urlsplit(engine.url).hostname or ""
+    if not engine.allow_remote and not is_loopback(host):
+        raise ConfigError(
+            f"{where}engine {engine.name!r} is on {host}, so prompts and code would leave this "
+            "machine. If that is what you want, set allow_remote = true there."
+        )

@@ -28,6 +28,7 @@ import psutil
 import pytest
 
 from tests.engines import patches
+from tests.engines.linked import LinkedRig
 from tests.engines.suite import (
     EngineSuite,
     Rig,
@@ -211,6 +212,12 @@ class TestAsAnyEngine(EngineSuite):
     @pytest.fixture
     def rig(self, shared: Shared) -> Rig:
         return LlamaRig(shared)
+
+
+class TestAsAnyEngineOnANode(EngineSuite):
+    @pytest.fixture
+    def rig(self, shared: Shared) -> Rig:
+        return LinkedRig(LlamaRig(shared), window=8)
 
 
 # -- text -----------------------------------------------------------------------------------------

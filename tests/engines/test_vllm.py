@@ -24,6 +24,7 @@ import jsonschema_rs
 import pytest
 from msgspec.structs import replace
 
+from tests.engines.linked import LinkedRig
 from tests.engines.suite import EngineSuite, Rig, answer, text_in, tokens_in, until
 from tests.engines.thinking_suite import TEMPLATE, Thinker, ThinkingSuite, thoughts_in
 from tests.support.vllm import BLOCK, CARD, SharedEngine, needs_vllm, new_engine
@@ -215,6 +216,13 @@ class TestAsAnyEngine(EngineSuite):
         while time.monotonic() < deadline and any(map(_alive, rig.shared.killed)):
             time.sleep(0.1)
         assert not [process for process in rig.shared.killed if _alive(process)]
+
+
+@needs_vllm
+class TestAsAnyEngineOnANode(EngineSuite):
+    @pytest.fixture
+    def rig(self, shared: SharedEngine) -> Rig:
+        return LinkedRig(VllmRig(shared), window=2)
 
 
 def _alive(process: Any) -> bool:

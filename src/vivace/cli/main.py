@@ -24,6 +24,7 @@ _COMMANDS = {
     "demo": "demo",
     "doctor": "doctor",
     "edit": "edit",
+    "engine": "engine",
     "explain": "explain",
     "keys": "keys",
     "lsp": "lsp",

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from vivace.cli.clients import SMALLEST, Served
 from vivace.client.get import Unanswered, get
-from vivace.config import Name
 from vivace.errors import ConfigError
+from vivace.units import Name
 
 __all__ = ["KeyRefused", "Unreachable", "complete_url", "models_of", "with_first"]
 

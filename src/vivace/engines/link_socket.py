@@ -1,4 +1,4 @@
-"""One end of a link as a WebSocket: frames go out together, large ones in pieces, and beats between.
+"""One end of a link, as a WebSocket: what is said goes together, large frames go in pieces.
 
 What is said in one turn of the event loop goes in one frame. A large message goes by itself, and
 what is said later may overtake it, so whoever receives must take messages of one stream in any
@@ -35,13 +35,14 @@ class LinkSocket(Generic[Out, In]):
         self, connection: Connection, decode: Callable[[bytes], list[In]], silence: float = SILENCE
     ) -> None:
         self._connection = connection
-        self._decode = decode
+        self._decode: Callable[[bytes], list[In]] = decode
         self._silence = silence
         self._small: list[Out] = []
         self._pieces: deque[bytes] = deque()
         self._frames = 0
         self._something = asyncio.Event()
         self._joiner = Joiner()
+        self._sent = False
 
     def say(self, messages: Sequence[Out]) -> None:
         """Send these, when this turn of the event loop is over."""
@@ -50,7 +51,7 @@ class LinkSocket(Generic[Out, In]):
 
     def say_large(self, message: Out) -> None:
         """One that may be large: it goes at once if it is not, else in pieces between others."""
-        frame = encode([message])  # type: ignore[list-item]
+        frame = encode([message])
         if len(frame) <= PIECE:
             self._small.append(message)
         else:
@@ -60,18 +61,27 @@ class LinkSocket(Generic[Out, In]):
 
     async def send(self) -> None:
         """Keeps sending until the link is closed."""
+        beating = asyncio.create_task(self._beat())
+        try:
+            while True:
+                await self._something.wait()
+                self._something.clear()
+                while self._small or self._pieces:
+                    if self._small:
+                        messages, self._small = self._small, []
+                        await self._connection.send(encode(messages))
+                        self._sent = True
+                    if self._pieces:
+                        await self._connection.send(self._pieces.popleft())
+        finally:
+            beating.cancel()
+
+    async def _beat(self) -> None:
         while True:
-            try:
-                await asyncio.wait_for(self._something.wait(), BEAT)
-            except TimeoutError:
-                self._small.append(Beat())
-            self._something.clear()
-            while self._small or self._pieces:
-                if self._small:
-                    messages, self._small = self._small, []
-                    await self._connection.send(encode(messages))  # type: ignore[arg-type]
-                if self._pieces:
-                    await self._connection.send(self._pieces.popleft())
+            await asyncio.sleep(BEAT)
+            if not self._sent:
+                self.say([Beat()])
+            self._sent = False
 
     async def received(self) -> AsyncIterator[list[In]]:
         """Frames as they come; ends when the link does, or when nothing came for too long."""

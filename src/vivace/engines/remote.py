@@ -29,6 +29,7 @@ from vivace.errors import EngineAbsent, EngineDied, LinkError
 from vivace.link.frames import (
     MAX_FRAME,
     SUBPROTOCOL,
+    WINDOW,
     Hello,
     Offer,
     Run,
@@ -51,8 +52,8 @@ _LINK_BROKEN = 1.5
 """Seconds for which answers wait for a link that broke."""
 _TELL_WITHIN = 0.005
 """Seconds after which the node is told what came."""
-_PATIENCE = 15.0
-_PATIENCE_PASSING = 2.0
+_PATIENCE = 2.0
+"""Seconds for which the node goes on while the link is broken."""
 
 
 class Address(Struct, frozen=True):
@@ -70,9 +71,10 @@ class Node:
         address: Address,
         gateway: str,
         changed: Callable[[Node], None] = lambda _: None,
+        window: int = WINDOW,
     ) -> None:
         """``gateway``: this run of this gateway. ``changed`` is called when the node has other
-        engines than before."""
+        engines than before. ``window``: how much a reader may be behind."""
         self.name = ""
         self.incarnation = ""
         self.engines: Mapping[str, RemoteEngine] = {}
@@ -82,7 +84,7 @@ class Node:
         self._address = address
         self._gateway = gateway
         self._changed = changed
-        self._end = GatewayEnd()
+        self._end = GatewayEnd(window=window)
         self._socket: LinkSocket[ToNode, ToGateway] | None = None
         self._wakes: dict[Stream, asyncio.Event] = {}
         self._telling: asyncio.TimerHandle | None = None
@@ -203,7 +205,8 @@ class Node:
             if wake is not None:
                 wake.set()
 
-    async def close(self) -> None:
+    def close(self) -> None:
+        """Nothing more is asked of it, and what was is lost."""
         self._closing = True
         self._wake(self._end.lost())
 
@@ -215,6 +218,13 @@ class Node:
 
     def running(self, engine: str) -> int:
         return self._end.running(engine) if self._socket is not None else 0
+
+    def leave(self, engine: str) -> None:
+        """End what was asked of it."""
+        stops, streams = self._end.leave(engine)
+        self._wake(streams)
+        if self._socket is not None:
+            self._socket.say(stops)
 
     async def read(self, engine: str, work: Work) -> AsyncGenerator[Entry, None]:
         """What the node enters into its log of this work."""
@@ -229,7 +239,7 @@ class Node:
             attempt=work.attempt,
             engine=engine,
             owner=work.owner,
-            patience=_PATIENCE_PASSING,
+            patience=_PATIENCE,
             work=raw,
             items=items,
         )
@@ -280,7 +290,8 @@ class RemoteEngine:
         await self._node.linked.wait()
 
     async def stop(self) -> None:
-        """It goes on for other gateways."""
+        """What was asked of it here ends; for other gateways it goes on."""
+        self._node.leave(self.offer.name)
 
     def healthy(self) -> bool:
         return self._node.healthy(self.offer.name)

@@ -35,6 +35,7 @@ from vivace.config import (
 )
 from vivace.conversation.session import Limits
 from vivace.engines.base import Card, Engine
+from vivace.engines.building import build_engine
 from vivace.engines.llamacpp import accelerators, llamacpp_command
 from vivace.errors import ConfigError, StoreError
 from vivace.gateway.archive import Archive
@@ -55,7 +56,6 @@ from vivace.gateway.listening import Listening
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.parts import (
-    build_engine,
     build_journal,
     build_store,
     build_tier,

@@ -22,8 +22,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from vivace.config import LOCAL, KeyConfig, Name
+from vivace.config import LOCAL, KeyConfig
 from vivace.errors import ConfigError
+from vivace.units import Name
 
 if sys.platform != "win32":
     import fcntl

@@ -34,6 +34,7 @@ __all__ = [
     "MAX_FRAME",
     "SUBPROTOCOL",
     "VERSIONS",
+    "WINDOW",
     "Attach",
     "Beat",
     "Broke",
@@ -70,6 +71,8 @@ VERSIONS = (1,)
 """
 MAX_FRAME = 1_000_000
 """Bytes. Whoever sends more is not one of us."""
+WINDOW = 256
+"""Entries that may be on their way in one stream."""
 
 
 class _Message(Struct, frozen=True, array_like=True, gc=False):
@@ -124,6 +127,8 @@ class Run(_Message, frozen=True, tag=1):
     """The turn that was shown that beginning, to this owner."""
     keep: int = 0
     """How many of its items that are."""
+    credit: int = WINDOW
+    """How many entries the node may send before it hears of more room."""
 
 
 class Attach(_Message, frozen=True, tag=2):
@@ -137,6 +142,7 @@ class Attach(_Message, frozen=True, tag=2):
     holds: bool = True
     run: str = ""
     """Which run of it; without one, the newest."""
+    credit: int = WINDOW
 
 
 class Reach(_Message, frozen=True):

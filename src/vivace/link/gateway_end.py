@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from vivace.conversation.log import Entry
 from vivace.errors import LinkError
 from vivace.link.frames import (
+    WINDOW,
     Attach,
     Broke,
     Chunk,
@@ -34,7 +35,7 @@ from vivace.link.frames import (
     Welcome,
 )
 from vivace.link.histories import Histories
-from vivace.link.node_end import WINDOW, is_last
+from vivace.link.node_end import is_last
 
 __all__ = ["GatewayEnd", "Gone", "Stream"]
 
@@ -62,7 +63,7 @@ class Stream:
         self.taken = 0
         self.tally = Tallied()
         self.gone: Gone | None = None
-        self.credit = WINDOW
+        self.credit = whole.credit
         self.begun = False
         """Whether the node has it."""
         self.finished = False
@@ -102,7 +103,7 @@ class GatewayEnd:
         continues."""
         self._last += 1
         keep = self._histories.common(whole.owner, parent, whole.items) if parent else 0
-        whole = replace(whole, stream=self._last)
+        whole = replace(whole, stream=self._last, credit=self._window)
         run = whole
         if keep and parent:
             run = replace(whole, items=whole.items[keep:], base=parent, keep=keep)
@@ -123,6 +124,19 @@ class GatewayEnd:
         if self._streams.pop(number, None) is None or over:
             return None
         return Stop(number)
+
+    def leave(self, engine: str) -> tuple[list[Stop], list[Stream]]:
+        """Nobody reads anything of this engine any more; returns what is to be said, and who is
+        to be told."""
+        left = [each for each in self._streams.values() if each.run.engine == engine]
+        stops = [stop for each in left if (stop := self.stop(each)) is not None]
+        for stream in left:
+            stream.gone = stream.gone or Gone(None)
+        told = [each for each in left if each.ordinal <= self._seen]
+        load = self.loads.get(engine)
+        if load is not None:  # what it will tell
+            self.loads[engine] = replace(load, running=max(0, load.running - len(told)))
+        return stops, left
 
     def running(self, engine: str) -> int:
         """How many turns this engine works on, of all gateways, with those that it has not told of
@@ -225,7 +239,10 @@ class GatewayEnd:
                 continue
             run = stream.run
             if stream.begun:
-                messages.append(Attach(number, run.turn, run.epoch, stream.heard, run=run.run))
+                room = stream.taken + self._window - stream.heard
+                stream.credit = stream.taken + self._window
+                attach = Attach(number, run.turn, run.epoch, stream.heard, run=run.run)
+                messages.append(replace(attach, credit=room))
             else:  # nobody knows whether it came there: by its name it is known again
                 stream.run = stream.whole
                 self._count(stream)

@@ -39,10 +39,8 @@ from vivace.link.frames import (
 from vivace.link.histories import Histories
 from vivace.protocol.items import Item
 
-__all__ = ["WINDOW", "Begin", "Halt", "NodeEnd", "is_last"]
+__all__ = ["Begin", "Halt", "NodeEnd", "is_last"]
 
-WINDOW = 256
-"""Entries that may be on their way before the gateway says that it has room for more."""
 _AT_ONCE = 512
 """Entries of one log in one frame."""
 _KEPT = 60.0
@@ -119,12 +117,12 @@ class _Peer:
         self.gone: set[int] = set()
         """Streams that were stopped before their run was here."""
         self.runs = 0
+        self.loaded: Loads | None = None
 
 
 class NodeEnd:
-    def __init__(self, *, window: int = WINDOW, max_bytes: int = 256_000_000) -> None:
+    def __init__(self, *, max_bytes: int = 256_000_000) -> None:
         """``max_bytes``: of all logs; beyond, the oldest that have ended are forgotten first."""
-        self._window = window
         self._max_bytes = max_bytes
         self._peers: dict[str, _Peer] = {}
         self._logs: dict[str, _RunLog] = {}
@@ -162,7 +160,8 @@ class NodeEnd:
             known.gone.discard(run.stream)
             return
         if run.run in self._logs:  # it was sent again, because the link broke
-            self._attach(peer, Attach(run.stream, run.turn, run.epoch, 0, run=run.run))
+            again = Attach(run.stream, run.turn, run.epoch, 0, run=run.run, credit=run.credit)
+            self._attach(peer, again)
             return
         if run.epoch < self._epoch(run.turn):
             known.says.append(Fenced(run.stream))
@@ -172,7 +171,7 @@ class NodeEnd:
             known.says.append(NeedHistory(run.stream))
             return
         yield from self._supersede(run, now)
-        reader = _Reader(peer, run.stream, 0, self._window)
+        reader = _Reader(peer, run.stream, 0, run.credit)
         log = self._logs[run.run] = _RunLog(run, reader)
         self._of_turn.setdefault(run.turn, []).append(log)
         known.reading[run.stream] = log, reader
@@ -207,7 +206,8 @@ class NodeEnd:
         if log is None or wanted.start > len(log.entries):
             known.says.append(Refused(wanted.stream, "The node has no log of this turn."))
             return
-        reader = _Reader(peer, wanted.stream, wanted.start, wanted.start + self._window)
+        credit = wanted.start + wanted.credit
+        reader = _Reader(peer, wanted.stream, wanted.start, credit)
         if wanted.holds:
             if wanted.epoch < self._epoch(log.turn):
                 known.says.append(Fenced(wanted.stream))
@@ -307,10 +307,13 @@ class NodeEnd:
         return len(log.entries) < log.holder.credit
 
     def stands(self, loads: Iterable[Load]) -> None:
-        """Tell every gateway how things stand with the engines."""
+        """Tell gateways how things stand with the engines, if they do not know."""
         told = tuple(loads)
         for peer in self._peers.values():
-            peer.says.append(Loads(told, peer.runs))
+            loaded = Loads(told, peer.runs)
+            if loaded != peer.loaded:
+                peer.loaded = loaded
+                peer.says.append(loaded)
 
     # -- what is to be sent -----------------------------------------------------------------------
 

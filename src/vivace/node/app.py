@@ -1,0 +1,278 @@
+"""The composition of an engine node: its engines, served to gateways over links."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import os
+import secrets
+import signal
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from vivace.config import Config, check_node
+from vivace.engine_config import EngineConfig, OpenAIConfig
+from vivace.engines.base import Engine
+from vivace.engines.building import build_engine
+from vivace.engines.link_socket import LinkSocket
+from vivace.engines.remote_work import encode_cards
+from vivace.errors import ConfigError, LinkError
+from vivace.fleet_config import NodeConfig, fleet_key
+from vivace.link.frames import (
+    MAX_FRAME,
+    SUBPROTOCOL,
+    Broke,
+    Hello,
+    Load,
+    Offer,
+    Run,
+    ToGateway,
+    ToNode,
+    Welcome,
+    agreed,
+    decode_to_node,
+)
+from vivace.link.node_end import Begin, NodeEnd
+from vivace.logs import on_loop_error
+from vivace.node.works import Works
+from vivace.supervisor import Supervisor
+
+__all__ = ["EngineNode", "run_node"]
+
+log = logging.getLogger("vivace.node")
+
+_MEGABYTE = 1_000_000
+_LOOK = 0.1
+"""Seconds between two looks at the engines; what has changed is told."""
+
+
+Build = Callable[[EngineConfig, Path, Supervisor], Engine]
+
+
+class EngineNode:
+    def __init__(
+        self,
+        config: Config,
+        base: Path,
+        environment: Mapping[str, str] = os.environ,
+        build: Build = build_engine,
+    ) -> None:
+        """``base`` is where relative paths in the configuration start."""
+        check_node(config, environment)
+        self._config = config
+        self._base = base
+        self._key = fleet_key(config.fleet, environment)
+        self._incarnation = secrets.token_hex(8)
+        self.supervisor = Supervisor()
+        self._engines: dict[str, Engine] = {
+            each.name: build(each, base, self.supervisor) for each in config.engines
+        }
+        self._end = NodeEnd(max_bytes=config.node.log_megabytes * _MEGABYTE)
+        self._works = Works(self._engines, self._end, self._flush_soon)
+        self._sockets: dict[str, LinkSocket[ToGateway, ToNode]] = {}
+        self._flushing = False
+        self._loaded = False
+        self._leaving = False
+
+    # -- its life ---------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[tuple[str, int]]:
+        """Answers gateways inside the block, once the engines are ready; gives where."""
+        node = self._config.node
+        server = await self._serve(node)
+        host, port = next(iter(server.sockets)).getsockname()[:2]
+        try:
+            for engine in self._engines.values():
+                await engine.start()
+            self._loaded = True
+            self.supervisor.watch("looking at engines", self._look)
+            yield host, port
+        finally:
+            self._leaving = True
+            await self._works.stop()
+            server.close()
+            await server.wait_closed()
+            await self.supervisor.stop()
+            for engine in self._engines.values():
+                await engine.stop()
+
+    async def _serve(self, node: NodeConfig) -> Server:
+        try:
+            return await serve(
+                self._link,
+                node.host,
+                node.port,
+                ssl=self._tls(),
+                subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
+                process_request=self._admit,
+                compression=None,
+                ping_interval=None,  # beats tell more
+                close_timeout=0.2,
+                max_size=MAX_FRAME,
+                server_header=None,
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"Cannot listen on {node.host}:{node.port}: {error.strerror}. Stop the other "
+                "program, or choose another port with node.port."
+            ) from error
+
+    def _tls(self) -> ssl.SSLContext | None:
+        node = self._config.node
+        if node.certificate is None or node.private_key is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self._base / node.certificate, self._base / node.private_key)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"node.certificate and node.private_key cannot be used: {error}."
+            ) from error
+        return context
+
+    async def drain(self, seconds: float) -> None:
+        """Take no new work; wait until what runs has ended, and no longer than so many seconds."""
+        self._leaving = True
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._works.finished(), seconds)
+
+    # -- links ------------------------------------------------------------------------------------
+
+    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        if request.path == "/healthz":
+            return connection.respond(HTTPStatus.OK, "ok\n")
+        if request.path == "/readyz":
+            why = self._unready()
+            status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
+            return connection.respond(status, f"{why or 'ready'}\n")
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode()):
+            return connection.respond(HTTPStatus.UNAUTHORIZED, "The key is not this node's.\n")
+        if request.path != "/link":
+            return connection.respond(HTTPStatus.NOT_FOUND, "There is /link here.\n")
+        if self._unready():
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{self._unready()}\n")
+        return None
+
+    def _unready(self) -> str:
+        if self._leaving:
+            return "shutting down"
+        return "" if self._loaded else "loading models"
+
+    async def _link(self, connection: ServerConnection) -> None:
+        """One gateway, for as long as its link lasts."""
+        if connection.subprotocol != SUBPROTOCOL:
+            await connection.close(1002, f"this node speaks {SUBPROTOCOL}")
+            return
+        peer = secrets.token_hex(8)
+        socket = LinkSocket[ToGateway, ToNode](connection, decode_to_node)
+        sending = asyncio.create_task(socket.send())
+        try:
+            async for messages in socket.received():
+                for message in messages:
+                    self._received(peer, socket, message)
+                self._flush_soon()
+                if sending.done():
+                    break
+        except LinkError as error:
+            log.warning("a link is closed: %s", error)
+            await connection.close(1002, str(error)[:100])
+        finally:
+            if self._sockets.pop(peer, None) is not None:
+                self._end.lost(peer, time.monotonic())
+                self._works.room()
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    def _received(self, peer: str, socket: LinkSocket[ToGateway, ToNode], message: ToNode) -> None:
+        if isinstance(message, Hello):
+            self._welcome(peer, socket, message)
+            return
+        if peer not in self._sockets:
+            raise LinkError("A gateway must say hello first.")
+        now = time.monotonic()
+        if isinstance(message, Run) and self._leaving:
+            socket.say([Broke(message.stream, "EngineAbsent", "It is shut down.", None, "never")])
+            return
+        for do in self._end.received(peer, message, now):  # type: ignore[arg-type]
+            if isinstance(do, Begin):
+                self._works.begin(do)
+            else:
+                self._works.halt(do.run)
+        self._works.room()
+
+    def _welcome(self, peer: str, socket: LinkSocket[ToGateway, ToNode], hello: Hello) -> None:
+        version = agreed(hello.versions)
+        self._sockets[peer] = socket
+        self._end.joined(peer)
+        offers = tuple(
+            _offer(config, self._engines[config.name]) for config in self._config.engines
+        )
+        socket.say([Welcome(self._config.node.name, self._incarnation, version, offers)])
+        log.info("linked to gateway %s", hello.gateway)
+
+    def _flush_soon(self) -> None:
+        """When this turn of the event loop is over: what engines say in one step goes together."""
+        if not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        for peer in self._end.waiting():
+            self._sockets[peer].say(self._end.outgoing(peer))
+        if self._end.waiting():
+            self._flush_soon()
+
+    # -- time -------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            for halt in self._end.tick(time.monotonic()):
+                self._works.halt(halt.run)
+            self._end.stands(
+                Load(each.name, engine.healthy(), engine.running(), 0, each.slots)
+                for each in self._config.engines
+                for engine in [self._engines[each.name]]
+            )
+            self._flush_soon()
+
+
+def _offer(config: EngineConfig, engine: Engine) -> Offer:
+    return Offer(
+        config.name,
+        encode_cards(engine.cards),
+        config.slots,
+        config.reserved,
+        engine.continues,
+        None if isinstance(config, OpenAIConfig) else config.silence_seconds,
+    )
+
+
+def run_node(config: Config, base: Path) -> None:
+    """Serve gateways until told to stop."""
+    node = EngineNode(config, base)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(on_loop_error)
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told.set)
+        async with node.listening() as (host, port):
+            log.info("engine node %s on %s:%d", config.node.name or "", host, port)
+            await told.wait()
+            log.info("shutting down: no new work, waiting for what runs")
+            await node.drain(config.limits.drain_seconds)
+
+    asyncio.run(run())

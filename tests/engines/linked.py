@@ -1,0 +1,153 @@
+"""Any engine of the suite, behind a link to an engine node in the same process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from tests.engines.suite import Rig, until
+from vivace.config import Config, check
+from vivace.conversation.deltas import Delta
+from vivace.engines.base import Card, Continues, Engine, Work
+from vivace.engines.remote import Address, Node, RemoteEngine
+from vivace.link.frames import WINDOW
+from vivace.node.app import EngineNode
+from vivace.protocol.items import Item
+
+__all__ = ["KEY", "LinkedRig", "linked", "node_config"]
+
+T = TypeVar("T")
+KEY = "a key that only tests have"
+
+
+def node_config(name: str = "n", slots: int = 64) -> Config:
+    """Of one engine, which is given beside it."""
+    engine = {"name": "e", "kind": "scripted", "model": "m", "slots": slots}
+    raw = {"version": 1, "engines": [engine], "node": {"name": name, "port": 0}}
+    return check(raw, Path("node.toml"))
+
+
+@asynccontextmanager
+async def linked(engine: Engine, window: int = WINDOW) -> AsyncIterator[tuple[EngineNode, Node]]:
+    """A node with this engine, and a link to it."""
+    node = EngineNode(node_config(), Path(), {"VIVACE_FLEET_KEY": KEY}, build=lambda *_: engine)
+    async with node.listening() as (host, port):
+        address = Address(f"ws://{host}:{port}", KEY)
+        remote = Node(address, "gateway_tests", window=window)
+        running = asyncio.create_task(remote.run())
+        try:
+            await asyncio.wait_for(remote.linked.wait(), 5)
+            yield node, remote
+        finally:
+            remote.close()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+class _Borrowed:
+    """An engine that is another's to start and to stop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.name, self.cards, self.continues = engine.name, engine.cards, engine.continues
+        self.healthy, self.running = engine.healthy, engine.running
+        self.count, self.metrics = engine.count, engine.metrics
+        self.generate = engine.generate
+
+    async def start(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
+
+
+class _Facade:
+    """The engine behind the link of the moment; each check has one of its own."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.name = "e"
+        self.cards: Sequence[Card] = inner.cards
+        self.continues: Continues = inner.continues
+        self.remote: RemoteEngine | None = None
+
+    @property
+    def _engine(self) -> RemoteEngine:
+        assert self.remote is not None, "this is asked inside a check"
+        return self.remote
+
+    async def start(self) -> None:
+        await self._engine.start()
+
+    async def stop(self) -> None:
+        await self._engine.stop()
+
+    def healthy(self) -> bool:
+        return self._engine.healthy()
+
+    def running(self) -> int:
+        return self._engine.running()
+
+    def count(self, items: Sequence[Item], model: str) -> int:
+        return RemoteEngine.count(self.remote, items, model)  # type: ignore[arg-type]
+
+    def metrics(self) -> bytes:
+        return b""
+
+    def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        return self._engine.generate(work)
+
+
+class LinkedRig(Rig):
+    def __init__(self, inner: Rig, window: int = WINDOW) -> None:
+        self.inner = inner
+        self.window = window
+        self.engine = self.facade = _Facade(inner.engine)
+        self.long_tokens = inner.long_tokens
+        self.patience = inner.patience
+        self.isolates_owners = inner.isolates_owners
+        self.can_fail = inner.can_fail
+        self.can_be_busy = inner.can_be_busy
+        self.knows_its_health = inner.knows_its_health
+        self.repeats_itself = inner.repeats_itself
+        self.joins_for_slow_readers = inner.joins_for_slow_readers
+
+    def short(self) -> Work:
+        return self.inner.short()
+
+    def long(self) -> Work:
+        return self.inner.long()
+
+    def echo(self, word: str) -> Work:
+        return self.inner.echo(word)
+
+    def counting(self) -> Work:
+        return self.inner.counting()
+
+    def failing(self) -> Work:
+        return self.inner.failing()
+
+    def refused(self) -> Work:
+        return self.inner.refused()
+
+    def overloaded(self) -> Work:
+        return self.inner.overloaded()
+
+    def kill(self) -> None:
+        self.inner.kill()
+
+    async def revive(self) -> None:
+        await self.inner.revive()
+        await until(self.engine.healthy)
+
+    def run(self, check: Callable[[], Awaitable[T]]) -> T:
+        async def whole() -> T:
+            async with linked(_Borrowed(self.inner.engine), self.window) as (_, node):
+                self.facade.remote = next(iter(node.engines.values()))
+                try:
+                    return await check()
+                finally:
+                    self.facade.remote = None
+
+        return self.inner.run(whole)
