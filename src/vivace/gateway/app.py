@@ -53,6 +53,7 @@ from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.keyring import Keyring
 from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.listening import Listening
+from vivace.gateway.membership import Membership
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.parts import (
@@ -105,10 +106,13 @@ class Gateway:
         self.metrics = Metrics()
         self.supervisor = Supervisor()
         self.metrics.show_tasks(self.supervisor)
+        self._own = [build_engine(engine, base, self.supervisor) for engine in config.engines]
+        """Engines of this process, which it starts and stops; others join."""
         self.catalogue = Catalogue(
-            [build_engine(engine, base, self.supervisor) for engine in config.engines],
+            self._own,
             [build_tier(tier) for tier in config.tiers],
             stand_ins(config),
+            grows=bool(config.fleet.engines),
         )
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
         scheduler = Scheduler(self.catalogue.tiers, rooms)
@@ -123,6 +127,7 @@ class Gateway:
         self.dispatch = Dispatch(
             scheduler, self.catalogue.by_name, self.metrics, self.listening.silent
         )
+        self.membership = Membership(self.catalogue, self.dispatch, self.listening)
         self.memory = Memory(
             limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
@@ -236,14 +241,14 @@ class Gateway:
 
     async def start_engines(self) -> None:
         """One after the other; returns when all of them answer."""
-        for engine in self.catalogue.engines:
+        for engine in self._own:
             self._started.append(engine)
             await engine.start()
             self._loaded.append(engine)
 
     @property
     def loading(self) -> bool:
-        return len(self._loaded) < len(self.catalogue.engines)
+        return len(self._loaded) < len(self._own)
 
     async def _watch_keys(self) -> None:
         """A revoked key ends within a second all that it began, without a restart."""
@@ -333,13 +338,22 @@ class Gateway:
 
     async def _readyz(self, request: Request) -> HttpResponse:
         why = "; ".join(self._unready())
-        return PlainTextResponse(f"{why or 'ready'}\n", 503 if why else 200)
+        return PlainTextResponse(f"{why or '; '.join(self._ready())}\n", 503 if why else 200)
+
+    def _ready(self) -> Iterator[str]:
+        """What is missing and no reason to send requests elsewhere: other gateways have the same
+        nodes."""
+        yield "ready"
+        for tier in self.catalogue.deserted:
+            yield f"no engine node that offers {tier!r} is connected"
 
     def _unready(self) -> Iterator[str]:
         """Why no requests should be sent here."""
         if self.runner.draining:
             yield "shutting down"
-        for engine in self.catalogue.engines:
+        if not any(engine.healthy() for engine in self.catalogue.engines) and not self._own:
+            yield "no engine node is connected"
+        for engine in self._own:
             if engine not in self._loaded:
                 yield f"{engine.name} is loading its model"
             elif not engine.healthy():
@@ -449,7 +463,7 @@ def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
         asyncio.run(gateway.archive.close())
         raise
     host, port = listener.getsockname()[:2]
-    models = ", ".join(card.name for card in gateway.catalogue.cards)
+    models = ", ".join(card.name for card in gateway.catalogue.cards) or "those of engine nodes"
     open_to = "this machine only" if is_loopback(config.server.host) else "everyone with a key"
     log.info("listening on http://%s:%d/v1 for %s; models: %s", host, port, open_to, models)
     settings = uvicorn_config(gateway, config)

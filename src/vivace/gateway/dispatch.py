@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from vivace.engines.base import Engine
+from vivace.engines.base import Continues, Engine
+from vivace.errors import EngineAbsent
 from vivace.gateway.metrics import Metrics
 from vivace.scheduling.queue import Job
-from vivace.scheduling.scheduler import Outcome, Scheduler, Started, Verdict, Waiting
+from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started, Verdict, Waiting
+from vivace.scheduling.tiers import Tier
 
 __all__ = ["Dispatch", "Place"]
 
 _LOOK_AGAIN = 0.5
 """Seconds after which one that waits looks at its place and at the engines' health."""
+_PATIENCE = 60.0
+"""Seconds for which one waits for an engine to come, where none is left."""
 
 Tell = Callable[[Waiting], Awaitable[None]]
 
@@ -26,17 +30,44 @@ class Place:
         self.job = job
         self._dispatch = dispatch
         self.started: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
+        self._engine: Engine | None = None
+
+    def start(self, started: Started, engine: Engine) -> None:
+        """The engine is remembered itself: another may have its name by the time it is asked."""
+        self._engine = engine
+        self.started.set_result(started)
 
     async def engine(self, tell: Tell) -> Engine:
         """Wait for an engine; ``tell`` hears where one stands meanwhile, when that has changed."""
         told: Waiting | None = None
+        alone: float | None = None
         while not self.started.done():
+            alone = self._alone_since(alone)
             waiting = self._dispatch.look(self.job)
             if told is None or waiting.position != told.position:
                 told = waiting
                 await tell(waiting)
             await asyncio.wait({self.started}, timeout=_LOOK_AGAIN)
-        return self._dispatch.engine(self.started.result())
+        assert self._engine is not None
+        return self._engine
+
+    @property
+    def continues(self) -> Continues:
+        """How the engine that it has, or had, goes on from what another said."""
+        return self._engine.continues if self._engine is not None else "no"
+
+    def _alone_since(self, before: float | None) -> float | None:
+        """Since when there is no engine that it could wait for; not for ever."""
+        if not self._dispatch.is_deserted(self.job):
+            return None
+        since = time.monotonic() if before is None else before
+        if time.monotonic() - since > _PATIENCE:
+            raise EngineAbsent(
+                f"For {_PATIENCE:.0f} s there was no engine node that offers '{self.job.tier}'. "
+                "Ask again when one is connected; /readyz and the log of this server say which "
+                "are missing."
+            )
+        return since
 
     def leave(self, outcome: Outcome) -> None:
         """The turn is over, or waits no longer."""
@@ -61,6 +92,17 @@ class Dispatch:
         self._engines = engines
         self._metrics = metrics
         self._places: dict[str, Place] = {}
+        self._measured: set[str] = set()
+
+    def join(self, name: str, room: Room, tiers: Iterable[Tier]) -> None:
+        """One of the engines is new; whoever waits for it begins."""
+        self._scheduler.join(name, room, tiers)
+        self._check_health()
+        self._start(self._scheduler.fill(time.monotonic()))
+
+    def leave(self, name: str, tiers: Iterable[Tier]) -> None:
+        """It is none of the engines any more."""
+        self._scheduler.leave(name, tiers)
 
     def enter(self, job: Job) -> Place:
         """A place on an engine, or in the queue; refuses when that is hopeless."""
@@ -80,9 +122,6 @@ class Dispatch:
         self._check_health()
         self._start(self._scheduler.fill(time.monotonic()))
         return self._scheduler.waiting(job, time.monotonic())
-
-    def engine(self, started: Started) -> Engine:
-        return self._engines[started.engine]
 
     def left(self, place: Place, outcome: Outcome) -> None:
         if self._places.pop(place.job.id, None) is None:
@@ -105,13 +144,28 @@ class Dispatch:
         self._check_health()
         return self._scheduler.is_left(name, time.monotonic())
 
+    def is_deserted(self, job: Job) -> bool:
+        """Whether it waits for engines of which none is there, though one may come."""
+        return self._scheduler.is_deserted(job, time.monotonic())
+
     def measure(self) -> None:
         """Write down how things stand, for whoever reads the metrics."""
         self._check_health()
         metrics = self._metrics
         for (tier, kind), length in self._scheduler.lengths().items():
             metrics.queue.labels(tier, kind).set(length)
-        for name, load in self._scheduler.loads(time.monotonic()).items():
+        loads = self._scheduler.loads(time.monotonic())
+        gauges = (
+            metrics.engine_running,
+            metrics.engine_slots,
+            metrics.engine_up,
+            metrics.engine_circuit_open,
+        )
+        for name in self._measured - loads.keys():
+            for gauge in gauges:
+                gauge.remove(name)
+        self._measured = set(loads)
+        for name, load in loads.items():
             metrics.engine_running.labels(name).set(load.running)
             metrics.engine_slots.labels(name).set(load.slots)
             metrics.engine_up.labels(name).set(load.up)
@@ -126,4 +180,4 @@ class Dispatch:
             job = each.job
             waited = time.monotonic() - job.since
             self._metrics.queue_wait.labels(job.tier, job.kind).observe(waited)
-            self._places[job.id].started.set_result(each)
+            self._places[job.id].start(each, self._engines[each.engine])

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 
 from vivace.engines.base import Chat, Engine, Sampling, Work
 from vivace.errors import EngineError, EngineSilent
@@ -63,10 +64,30 @@ class Listening:
         """``seconds`` of silence after which an engine counts as dead; who is not named may be
         silent as long as its own time limits let it."""
         self._engines = engines
-        self._names = tuple(seconds)
+        self._names = dict.fromkeys(seconds)
+        self._leaving: set[str] = set()
+        """Of these, the ones that are heard only until those who read them have ended."""
         self._silence = Silence(seconds)
         self._listeners: dict[str, _Listener] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def join(self, engine: str, seconds: float | None) -> None:
+        """It is new, and may be silent for so long."""
+        self._forget(engine)
+        if seconds is not None:
+            self._names[engine] = None
+            self._silence.expect(engine, seconds)
+
+    def leave(self, engine: str) -> None:
+        if engine in self._names:
+            self._leaving.add(engine)
+
+    def _forget(self, engine: str) -> None:
+        self._names.pop(engine, None)
+        self._leaving.discard(engine)
+        self._silence.forget(engine)
+        if engine in self._asking:
+            self._asking.pop(engine).cancel()
 
     def silent(self, engine: str) -> bool:
         return self._silence.silent(engine)
@@ -94,6 +115,10 @@ class Listening:
             self.look(time.monotonic())
 
     def look(self, now: float) -> None:
+        if self._leaving:
+            read = {each.engine for each in self._listeners.values()}
+            for name in self._leaving - read:
+                self._forget(name)
         waiting: dict[str, list[_Listener]] = {name: [] for name in self._names}
         for each in self._listeners.values():
             if each.waits and each.engine in waiting:
@@ -112,13 +137,17 @@ class Listening:
         return silent
 
     def _ask(self, name: str) -> None:
-        if name not in self._asking:
+        if name not in self._asking and name in self._engines:
             task = self._asking[name] = asyncio.create_task(self._until_it_speaks(name))
-            task.add_done_callback(lambda _: self._asking.pop(name, None))
+            task.add_done_callback(partial(self._asked, name))
+
+    def _asked(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._asking.get(name) is task:
+            del self._asking[name]
 
     async def _until_it_speaks(self, name: str) -> None:
-        engine = self._engines[name]
-        while self._silence.silent(name):
+        engine = self._engines.get(name)
+        while engine is not None and self._silence.silent(name):
             with suppress(EngineError):
                 async with aclosing(engine.generate(_question(engine))) as answer:
                     async for _ in answer:

@@ -18,7 +18,13 @@ from vivace.conversation.session import Ticket
 from vivace.engines.base import Chat, Fill, Sampling, Tally, Work
 from vivace.engines.continuing import can_continue
 from vivace.engines.messages import estimate_tokens
-from vivace.errors import EngineError, EngineSilent, RequestError
+from vivace.errors import (
+    CannotContinue,
+    EngineDied,
+    EngineError,
+    EngineSilent,
+    RequestError,
+)
 from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.display import Shown, for_codex, for_everyone
@@ -27,9 +33,10 @@ from vivace.gateway.ports import Grant, Limiter
 from vivace.protocol.events import Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import CreateResponse, TextConfig, Toolbox
+from vivace.scheduling.failover import MOST_DEATHS
 from vivace.scheduling.queue import KINDS, Job, Weights
 from vivace.scheduling.scheduler import Outcome, Verdict
-from vivace.scheduling.tiers import Ask, kind_of
+from vivace.scheduling.tiers import Ask, Tier, kind_of
 
 __all__ = ["Plan", "Planner", "failing"]
 
@@ -64,6 +71,8 @@ class Plan:
         """The shortest time after which an engine that failed it wants to be asked again."""
         self.doubted: list[Place] = []
         """Where it failed, perhaps by its own fault: if another engine can do it, by theirs."""
+        self.returns = 0
+        """How often it has waited for an engine to come back."""
         self._ask = ask
         self._unread = unread
 
@@ -133,18 +142,26 @@ class Planner:
         engines = self._catalogue.by_name
         return {
             name
-            for name in plan.offer.tier.engines
+            for name in self._now(plan).engines
             if name not in avoid and can_continue(engines[name].continues, work)
         }
+
+    def _now(self, plan: Plan) -> Tier:
+        """A turn's tier as it is now: engines may have joined it, or left."""
+        return self._catalogue.tier(plan.offer.tier.name) or plan.offer.tier
 
     def again(self, plan: Plan, error: EngineError, avoid: frozenset[str], work: Work) -> bool:
         """Another place for a turn that its engine failed, but on none of those; False when there
         is no other."""
         failed, job = plan.place, plan.place.job
         others = self._others(plan, avoid, work)
-        if not others:
+        shunned = frozenset(self._now(plan).engines) - others
+        waits = not others and self._may_come_back(plan, error, work)
+        if waits:
+            plan.returns += 1
+            shunned -= {failed.started.result().engine}
+        elif not others:
             return False
-        shunned = frozenset(plan.offer.tier.engines) - others
         outcome = failing(error)
         if error.blame == "compared":
             outcome = replace(outcome, verdict="later")
@@ -152,13 +169,21 @@ class Planner:
         failed.leave(outcome)
         try:
             again = replace(job, avoid=shunned)
-            if work.said is not None or isinstance(error, EngineSilent):
+            if waits or work.said is not None or isinstance(error, EngineSilent):
                 # What it has waited before is over.
                 again = replace(again, begun=True, since=time.monotonic())
             plan.place = self._dispatch.enter(again)
         except RequestError:
             return False
         return True
+
+    def _may_come_back(self, plan: Plan, error: EngineError, work: Work) -> bool:
+        """Whether a turn whose engine is gone can wait for that, or for its like: the node may have
+        been started anew, and others may join."""
+        died = isinstance(error, EngineDied) and not isinstance(error, CannotContinue)
+        if not died or not self._now(plan).grows or plan.returns == MOST_DEATHS:
+            return False
+        return can_continue(plan.place.continues, work)
 
     async def settle(self, plan: Plan, tokens: Tokens, outcome: Outcome) -> None:
         """Charge what it really took, and make room for the next."""

@@ -109,17 +109,23 @@ class Breaker:
         cooldown: float = 5,
         longest: float = 60,
         target: float = inf,
+        epoch: int = 0,
     ) -> None:
+        """``epoch``: later than those of all calls that shall say nothing of it."""
         self._limit = failures
         self._cooldown = cooldown
         self._longest = longest
         self._target = target
-        self._epoch = 0
+        self._epoch = epoch
         self._failures = 0
         self._wait = cooldown
         self._open_until: float | None = None
         self._rests_until = -inf
         self._first_token = 0.0
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
 
     def state(self, now: float) -> Circuit:
         if now < self._rests_until:

@@ -6,7 +6,9 @@
                 ├► Waiting(position, seconds)      later one of the lists below starts it
                 └► TooManyRequests                 the queue is full, or it would take too long
     finished(job), fill() ─► [Started, …]          who was waited for, or came back
-    withdraw, mark, judge                          told so that the next answer is right
+    withdraw, mark, judge, join, leave             told so that the next answer is right
+
+An engine that leaves takes nothing more, and is forgotten when what it had has ended.
 
 No clock and no waiting here: several gateways can share this state one day.
 """
@@ -23,7 +25,7 @@ from msgspec import Struct
 from vivace.errors import TooManyRequests, Unavailable
 from vivace.scheduling.placement import Breaker, Replica, place
 from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
-from vivace.scheduling.tiers import Tier
+from vivace.scheduling.tiers import Tier, deserted
 from vivace.scheduling.waits import Waits
 
 __all__ = ["Outcome", "Room", "Scheduler", "Started", "Verdict", "Waiting"]
@@ -107,13 +109,14 @@ class Load(Struct, frozen=True, kw_only=True):
 
 
 class _Engine:
-    def __init__(self, name: str, room: Room, target: float) -> None:
+    def __init__(self, name: str, room: Room, target: float, epoch: int = 0) -> None:
         self.name = name
         self.room = room
         self.up = True
+        self.leaves = False
         self.silent = False
         self.running: Counter[Kind] = Counter()
-        self.breaker = Breaker(target=target)
+        self.breaker = Breaker(target=target, epoch=epoch)
 
     def takes_turns(self, now: float) -> bool:
         return self.up and self.breaker.state(now) != "open"
@@ -138,6 +141,8 @@ class _Engine:
 class Scheduler:
     def __init__(self, tiers: Iterable[Tier], rooms: Mapping[str, Room]) -> None:
         self._tiers = {tier.name: tier for tier in tiers}
+        self._epoch = 0
+        """Of those who join: what was said of an engine that is gone, is not said of its like."""
         self._engines = {
             name: _Engine(name, room, self._target_of(name)) for name, room in rooms.items()
         }
@@ -155,6 +160,37 @@ class Scheduler:
             if engine in tier.engines and tier.first_token is not None
         ]
         return min(targets, default=inf)
+
+    # -- who is there -----------------------------------------------------------------------------
+
+    def join(self, name: str, room: Room, tiers: Iterable[Tier]) -> None:
+        """It takes turns from now on. ``tiers``: all, as they are with it."""
+        self._change(tiers)
+        known = self._engines.get(name)
+        epoch = self._epoch if known is None else known.breaker.epoch + 1
+        engine = _Engine(name, room, self._target_of(name), epoch)
+        if known is not None:  # what it had before has not ended yet
+            engine.running = known.running
+        self._engines[name] = engine
+
+    def leave(self, name: str, tiers: Iterable[Tier]) -> None:
+        """It takes none any more. ``tiers``: all, as they are without it."""
+        self._change(tiers)
+        engine = self._engines.get(name)
+        if engine is not None:
+            engine.leaves = True
+            engine.up = engine.silent = False
+            self._forget(engine)
+
+    def _change(self, tiers: Iterable[Tier]) -> None:
+        self._tiers = {tier.name: tier for tier in tiers}
+        self._outlooks.clear()
+
+    def _forget(self, engine: _Engine) -> None:
+        """Once it has left and has nothing more to do."""
+        if engine.leaves and not engine.running.total():
+            del self._engines[engine.name]
+            self._epoch = max(self._epoch, engine.breaker.epoch + 1)
 
     # -- what happens -----------------------------------------------------------------------------
 
@@ -186,11 +222,15 @@ class Scheduler:
         if outcome.verdict == "good":
             self._waits_of(job.tier, job.kind).ended(now - since)
         self.judge(run, outcome.verdict, now)
+        self._forget(engine)
         return self.fill(now)
 
     def judge(self, run: Started, verdict: Verdict, now: float) -> None:
-        """What became of what an engine was given."""
-        breaker = self._engines[run.engine].breaker
+        """What became of what an engine was given, which may be gone by now."""
+        engine = self._engines.get(run.engine)
+        if engine is None:
+            return
+        breaker = engine.breaker
         match verdict:
             case "good":
                 breaker.succeeded(run.epoch)
@@ -206,8 +246,9 @@ class Scheduler:
 
     def mark(self, engine: str, *, up: bool, silent: bool = False) -> None:
         """``silent``: it runs, and does nothing of what it has to."""
-        self._engines[engine].up = up
-        self._engines[engine].silent = silent
+        found = self._engines.get(engine)
+        if found is not None and not found.leaves:
+            found.up, found.silent = up, silent
 
     def fill(self, now: float) -> list[Started]:
         """Start whoever there is room for."""
@@ -235,7 +276,8 @@ class Scheduler:
         if self._has_room(job, now):
             return Waiting(ahead + 1, 0.0)
         seconds = self._outlook(job.tier, _group(job.kind), now).seconds(ahead)
-        return Waiting(ahead + 1, max(seconds, self._closed_for(job, now)))
+        closed = min(self._closed_for(job, now), _PATIENCE)  # when one comes, nobody knows
+        return Waiting(ahead + 1, max(seconds, closed))
 
     def _outlook(self, name: str, group: Kind, now: float) -> _Outlook:
         outlook = self._outlooks.get((name, group))
@@ -271,17 +313,22 @@ class Scheduler:
 
     def works(self, engine: str, now: float) -> bool:
         """Whether turns may leave another engine for this one."""
-        found = self._engines[engine]
-        return found.takes_turns(now) and not found.silent
+        found = self._engines.get(engine)
+        return found is not None and found.takes_turns(now) and not found.silent
 
     def is_left(self, engine: str, now: float) -> bool:
         """Whether it is silent, and turns go elsewhere because they can."""
-        return self._engines[engine].silent and any(
+        found = self._engines.get(engine)
+        return (found is not None and found.silent) and any(
             self.works(other, now)
             for tier in self._tiers.values()
             if engine in tier.engines
             for other in tier.engines
         )
+
+    def is_deserted(self, job: Job, now: float) -> bool:
+        """Whether it waits for engines of which none is there, though one may come."""
+        return self._tiers[job.tier].grows and self._closed_for(job, now) == inf
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -291,6 +338,10 @@ class Scheduler:
     def _check(self, job: Job, waiting: Waiting, now: float) -> None:
         tier = self._tiers[job.tier]
         closed = self._closed_for(job, now)
+        if job.begun and self.is_deserted(job, now):
+            return
+        if not tier.engines:
+            raise deserted(tier.name)
         if closed > _PATIENCE:
             when = "in a moment" if closed == inf else f"in {closed:.0f} s"
             raise Unavailable(

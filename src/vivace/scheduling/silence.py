@@ -75,8 +75,18 @@ class Silence:
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         """``seconds`` of silence after which an engine counts as dead."""
-        self._seconds = seconds
+        self._seconds = dict(seconds)
         self._ears: dict[str, _Ear] = {}
+
+    def expect(self, engine: str, seconds: float) -> None:
+        """It is new, whatever one of its name was like before."""
+        self.forget(engine)
+        self._seconds[engine] = seconds
+
+    def forget(self, engine: str) -> None:
+        """It is gone."""
+        self._seconds.pop(engine, None)
+        self._ears.pop(engine, None)
 
     def look(self, engine: str, readers: Mapping[str, Reader], now: float) -> bool:
         """Whether it is silent, with these waiting for it by name."""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from vivace.errors import Unavailable
 from vivace.scheduling.limits import Limits
 from vivace.scheduling.queue import Kind
 
-__all__ = ["AUTO", "RULES", "Ask", "Rule", "Tier", "kind_of", "route"]
+__all__ = ["AUTO", "RULES", "Ask", "Rule", "Tier", "deserted", "kind_of", "route"]
 
 AUTO = "auto"
 
@@ -29,6 +30,18 @@ class Tier(Struct, frozen=True, kw_only=True):
     others their share."""
     first_token: float | None = None
     """Seconds; a turn that would wait longer is refused at once rather than late."""
+    grows: bool = False
+    """Engine nodes may join it, so that one which lost its last engine may get another."""
+
+
+def deserted(tier: str) -> Unavailable:
+    """What is said of a tier that has no engine."""
+    return Unavailable(
+        f"No engine node that offers '{tier}' is connected; try again in a moment. If it stays so, "
+        "/readyz and the log of this server say which are missing.",
+        code="engine_unavailable",
+        retry_after=1,
+    )
 
 
 class Ask(Struct, frozen=True, kw_only=True):
