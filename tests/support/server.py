@@ -50,10 +50,10 @@ class RunningGateway:
         self._config = config or configuration()
         self.gateway = Gateway(self._config, base or Path.cwd())
         self.witness = Witness(self.gateway.app)
-        engine = self.gateway.catalogue.engines[0]
-        assert isinstance(engine, ScriptedEngine)
-        self.engine = engine
-        self.engine.play(replies)
+        for engine in self.gateway.catalogue.engines[:1]:  # without one, others join
+            assert isinstance(engine, ScriptedEngine)
+            self.engine = engine
+            self.engine.play(replies)
         settings = uvicorn_config(self.gateway, self._config)
         settings.app = self.witness
         settings.port = port
