@@ -144,7 +144,7 @@ class LinkedRig(Rig):
     def run(self, check: Callable[[], Awaitable[T]]) -> T:
         async def whole() -> T:
             async with linked(_Borrowed(self.inner.engine), self.window) as (_, node):
-                self.facade.remote = next(iter(node.engines.values()))
+                self.facade.remote = node.engines[0]
                 try:
                     return await check()
                 finally:

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import secrets
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
@@ -61,6 +61,8 @@ class Address(Struct, frozen=True):
     key: str
     """Which gateways and nodes share."""
     tls: ssl.SSLContext | None = None
+    name: str | None = None
+    """Whom its certificate must be of, if the url has only a number."""
 
 
 class Node:
@@ -73,11 +75,11 @@ class Node:
         changed: Callable[[Node], None] = lambda _: None,
         window: int = WINDOW,
     ) -> None:
-        """``gateway``: this run of this gateway. ``changed`` is called when the node has other
-        engines than before. ``window``: how much a reader may be behind."""
+        """``gateway``: this run of this gateway. ``changed`` is called when there is a link, and
+        perhaps other engines than before. ``window``: how much a reader may be behind."""
         self.name = ""
         self.incarnation = ""
-        self.engines: Mapping[str, RemoteEngine] = {}
+        self.engines: tuple[RemoteEngine, ...] = ()
         self.trouble: str | None = "not reached yet"
         """Why there is no link."""
         self.linked = asyncio.Event()
@@ -123,6 +125,7 @@ class Node:
             additional_headers={"Authorization": f"Bearer {self._address.key}"},
             subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
             ssl=self._address.tls,
+            server_hostname=self._address.name if self._address.tls is not None else None,
             compression=None,
             open_timeout=_REACHED_WITHIN,
             close_timeout=0.2,
@@ -178,14 +181,13 @@ class Node:
         self._socket = socket
         for message in messages:
             socket.say_large(message)
-        before = {name: engine.offer for name, engine in self.engines.items()}
-        self.engines = {
-            engine.name: engine for engine in (RemoteEngine(self, each) for each in welcome.offers)
-        }
+        before = {engine.offer: engine for engine in self.engines}
+        self.engines = tuple(
+            before.get(offer) or RemoteEngine(self, offer) for offer in welcome.offers
+        )
         log.info("linked to engine node %s", self.name)
         self.linked.set()
-        if {name: engine.offer for name, engine in self.engines.items()} != before:
-            self._changed(self)
+        self._changed(self)
 
     def _unlinked(self) -> None:
         if self._socket is not None:

@@ -92,12 +92,12 @@ Traces = Callable[[str], object]
 """What an engine here noted of the run of this name; None if that is forgotten, or has no name."""
 
 
-def encode_cards(cards: Sequence[Card]) -> Raw:
-    return Raw(_encoder.encode(cards))
+def encode_cards(cards: Sequence[Card]) -> bytes:
+    return _encoder.encode(cards)
 
 
-def decode_cards(raw: Raw) -> tuple[Card, ...]:
-    return _cards.decode(raw)
+def decode_cards(data: bytes) -> tuple[Card, ...]:
+    return _cards.decode(data)
 
 
 # -- work -----------------------------------------------------------------------------------------

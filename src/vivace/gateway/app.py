@@ -44,6 +44,7 @@ from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
 from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
+from vivace.gateway.fleet import Fleet
 from vivace.gateway.front import Front
 from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
 from vivace.gateway.ids import new_id, now
@@ -128,6 +129,7 @@ class Gateway:
             scheduler, self.catalogue.by_name, self.metrics, self.listening.silent
         )
         self.membership = Membership(self.catalogue, self.dispatch, self.listening)
+        self.fleet = Fleet(config.fleet, base, self.membership, self.supervisor)
         self.memory = Memory(
             limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
@@ -225,6 +227,7 @@ class Gateway:
         self.supervisor.watch("pruning", self._prune)
         self.supervisor.watch("keys", self._watch_keys)
         self.supervisor.watch("listening", self.listening.watch)
+        self.fleet.start()
         # What exists now lives as long as the process; a collector that never looks at it again
         # has less to do in the middle of somebody's answer.
         gc.collect()

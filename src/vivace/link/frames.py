@@ -172,7 +172,7 @@ class Offer(_Message, frozen=True):
     """An engine of a node."""
 
     name: str
-    cards: Raw
+    cards: bytes
     slots: int
     reserved: int
     continues: Literal["ids", "text", "no"]

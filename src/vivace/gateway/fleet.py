@@ -1,0 +1,148 @@
+"""The engine nodes of a gateway: found by their addresses, and kept in touch with.
+
+A name with many addresses is looked up again and again, because nodes come and go behind it. A node
+that cannot be reached keeps its engines here, which then take nothing, until its address is gone
+from the name or the node comes back with others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from vivace.engines.remote import Address, Node, RemoteEngine
+from vivace.errors import ConfigError
+from vivace.fleet_config import FleetConfig, NodeAddress, check_fleet, fleet_key, node_address
+from vivace.gateway.ids import new_id
+from vivace.gateway.membership import Membership
+from vivace.scheduling.scheduler import Room
+from vivace.supervisor import Supervisor
+
+__all__ = ["Fleet"]
+
+log = logging.getLogger("vivace.fleet")
+
+_LOOK_UP_AGAIN = 5.0
+"""Seconds between two looks at a name's addresses."""
+
+
+class _Linked:
+    """A node, what keeps its link, and which of its engines were let in."""
+
+    def __init__(self, node: Node, keeping: asyncio.Task[None]) -> None:
+        self.node = node
+        self.keeping = keeping
+        self.engines: tuple[RemoteEngine, ...] = ()
+
+
+class Fleet:
+    def __init__(
+        self,
+        config: FleetConfig,
+        base: Path,
+        membership: Membership,
+        supervisor: Supervisor,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        check_fleet(config)  # whoever made the configuration, and however
+        self._membership = membership
+        self._supervisor = supervisor
+        self._gateway = new_id("gateway")
+        self._addresses = [node_address(url) for url in config.engines]
+        self._key = fleet_key(config, environment) if self._addresses else ""
+        self._tls = _trust(config, base) if any(each.secure for each in self._addresses) else None
+        self._linked: dict[Address, _Linked] = {}
+
+    def start(self) -> None:
+        """Reach for the nodes, and keep in touch with them until the supervisor stops."""
+        for each in self._addresses:
+            if each.many:
+                name = f"nodes behind {each.host}:{each.port}"
+                self._supervisor.watch(name, partial(self._keep_looking, each))
+            else:
+                self._reach(self._address(each, each.host))
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [each.node for each in self._linked.values()]
+
+    def _address(self, node: NodeAddress, host: str) -> Address:
+        place = f"[{host}]" if ":" in host else host
+        scheme = "wss" if node.secure else "ws"
+        tls = self._tls if node.secure else None
+        return Address(f"{scheme}://{place}:{node.port}", self._key, tls, node.host)
+
+    async def _keep_looking(self, name: NodeAddress) -> None:
+        """All addresses of a name, as they come and go."""
+        ours: set[Address] = set()
+        while True:
+            found = {self._address(name, host) for host in await _look_up(name)}
+            # An answer without any address is more often a fault of who answers than the truth.
+            found = found or ours
+            for address in found - ours:
+                self._reach(address)
+            ours = found | {each for each in ours - found if not self._leave_alone(each)}
+            await asyncio.sleep(_LOOK_UP_AGAIN)
+
+    def _reach(self, address: Address) -> None:
+        if address not in self._linked:
+            node = Node(address, self._gateway, partial(self._changed, address))
+            keeping = self._supervisor.watch(f"link to {address.url}", node.run)
+            self._linked[address] = _Linked(node, keeping)
+
+    def _leave_alone(self, address: Address) -> bool:
+        """Its address is not in the name any more. While it can be reached all the same, it is
+        drained rather than gone: what it has, it finishes. Whether it is gone."""
+        linked = self._linked[address]
+        if linked.node.linked.is_set():
+            return False
+        del self._linked[address]
+        linked.node.close()
+        linked.keeping.cancel()
+        self._let_in(linked, ())
+        return True
+
+    def _changed(self, address: Address, node: Node) -> None:
+        self._let_in(self._linked[address], node.engines)
+
+    def _let_in(self, linked: _Linked, engines: tuple[RemoteEngine, ...]) -> None:
+        for engine in linked.engines:
+            if engine not in engines:
+                self._membership.leave(engine)
+        members = [each for each in linked.engines if each in engines]
+        for engine in engines:
+            if engine not in members and self._join(engine):
+                members.append(engine)
+        linked.engines = tuple(members)
+
+    def _join(self, engine: RemoteEngine) -> bool:
+        offer = engine.offer
+        try:
+            self._membership.join(engine, Room(offer.slots, offer.reserved), offer.silence)
+        except ConfigError as error:
+            log.error("%s is not used: %s", engine.name, error)
+            return False
+        return True
+
+
+def _trust(config: FleetConfig, base: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=base / config.ca if config.ca else None)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"fleet.ca cannot be used: {error}.") from error
+
+
+async def _look_up(name: NodeAddress) -> set[str]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(name.host, name.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        log.warning("%s has no address now: %s", name.host, error.strerror)
+        return set()
+    return {str(address[0]) for *_, address in found}

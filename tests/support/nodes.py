@@ -1,0 +1,104 @@
+"""``vivace engine`` as a process of its own: an engine node that can be killed and frozen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.process import free_port, toml
+
+FLEET_KEY = "the key of this test's fleet"
+KEYED = {"VIVACE_FLEET_KEY": FLEET_KEY}
+"""For the environment of nodes and gateways."""
+
+
+class EngineProcess:
+    """``with EngineProcess(folder, "a", script) as node``."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        script: str = "",
+        *,
+        rate: float = 400,
+        port: int | None = None,
+        engine: Mapping[str, object] | None = None,
+        patience: float = 20,
+    ) -> None:
+        """``engine`` adds to a scripted one, or is another if it has a ``kind``."""
+        self.port = port or free_port()
+        self.name = name
+        self._patience = patience
+        place = folder / name
+        place.mkdir(exist_ok=True)
+        scripted = {
+            "name": "coder",
+            "kind": "scripted",
+            "model": "coder",
+            "script": "script.toml",
+            "rate": rate,
+        }
+        given = dict(engine or {})
+        config = {
+            "version": 1,
+            "node": {"name": name, "port": self.port},
+            "engines": [given if "kind" in given else scripted | given],
+        }
+        path = place / "vivace.toml"
+        path.write_text("".join(f"{key} = {toml(value)}\n" for key, value in config.items()))
+        (place / "script.toml").write_text(script)
+        self._log = (place / "engine.log").open("a")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "vivace.cli", "engine", "--config", str(path)],
+            stderr=self._log,
+            env={**os.environ, **KEYED},
+        )
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        return Path(self._log.name).read_text()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def __enter__(self) -> EngineProcess:
+        deadline = time.monotonic() + self._patience
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=1):
+                    return self
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.02)
+        self.__exit__(None, None, None)
+        raise AssertionError(f"vivace engine did not start:\n{self.log}")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.thaw()
+        self.process.kill()
+        self.process.wait()
+        self._log.close()
