@@ -15,7 +15,8 @@ it adds.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from msgspec import Struct, field
@@ -38,8 +39,11 @@ __all__ = [
     "Continues",
     "Engine",
     "Fill",
+    "Generates",
+    "QueueingEngine",
     "Sampling",
     "Tally",
+    "Tell",
     "Thoughts",
     "Work",
 ]
@@ -131,6 +135,10 @@ class Work(Struct, frozen=True, kw_only=True):
     owner: str = ""
     """Whose work it is. An engine that runs in our process tree shares no cache between owners;
     an HTTP endpoint has no way to be told."""
+    conversation: str = ""
+    """What it should stay together with, where an engine has several places for it."""
+    cost: float = 0.0
+    """Weighted tokens that it is expected to take, for an engine that others ask, too."""
     traceparent: str | None = None
     """The trace that it is part of, for an engine that keeps traces of its own."""
     tally: Tally = field(default_factory=Tally)
@@ -159,3 +167,26 @@ class Engine(Protocol):
         """Its own figures in Prometheus' form, if it keeps any."""
 
     def generate(self, work: Work) -> AsyncGenerator[Delta, None]: ...
+
+
+class Generates(Protocol):
+    """What answers: an engine, or a slot of one."""
+
+    def generate(self, work: Work) -> AsyncGenerator[Delta, None]: ...
+
+
+Tell = Callable[[int, float], Awaitable[None]]
+"""Hears where work stands in a queue, and for how many seconds about."""
+
+
+class QueueingEngine(Engine, Protocol):
+    """One that others ask, too, so that it has a queue of its own."""
+
+    def taken(self) -> int:
+        """How much it has to do, running and waiting, for whomever."""
+
+    def slot(
+        self, work: Work, tell: Tell, leaves: Callable[[], bool]
+    ) -> AbstractAsyncContextManager[Generates]:
+        """Waits for a slot; inside, it is for this work. ``leaves`` says whether it would begin at
+        once elsewhere: then this ends with ``EngineBusy``."""

@@ -13,19 +13,19 @@ import contextlib
 import logging
 import secrets
 import ssl
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
 
 from vivace.conversation.deltas import Delta, Finished
-from vivace.conversation.log import Entry, Said
-from vivace.engines.base import Card, Continues, Work
+from vivace.conversation.log import Begun, Entry, Placed, Said
+from vivace.engines.base import Card, Continues, Generates, Tally, Tell, Work
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.remote_work import RemoteTrace, decode_cards, encode_work, failure_of
-from vivace.errors import EngineAbsent, EngineDied, LinkError
+from vivace.errors import EngineAbsent, EngineBusy, EngineDied, EngineError, LinkError
 from vivace.link.frames import (
     MAX_FRAME,
     SUBPROTOCOL,
@@ -38,8 +38,9 @@ from vivace.link.frames import (
     Welcome,
     decode_to_gateway,
 )
-from vivace.link.gateway_end import GatewayEnd, Stream
+from vivace.link.gateway_end import GatewayEnd, Gone, Stream
 from vivace.protocol.items import Item
+from vivace.scheduling.queue import KINDS
 
 __all__ = ["Address", "Node", "RemoteEngine"]
 
@@ -54,6 +55,8 @@ _TELL_WITHIN = 0.005
 """Seconds after which the node is told what came."""
 _PATIENCE = 2.0
 """Seconds for which the node goes on while the link is broken."""
+_LOOK_ELSEWHERE = 0.05
+"""Seconds after which one that waits looks whether it would begin elsewhere."""
 
 
 class Address(Struct, frozen=True):
@@ -221,6 +224,11 @@ class Node:
     def running(self, engine: str) -> int:
         return self._end.running(engine) if self._socket is not None else 0
 
+    def taken(self, engine: str) -> int:
+        """Running and waiting there."""
+        load = self._end.loads.get(engine)
+        return self.running(engine) + (load.waiting if load is not None else 0)
+
     def leave(self, engine: str) -> None:
         """End what was asked of it."""
         stops, streams = self._end.leave(engine)
@@ -228,8 +236,8 @@ class Node:
         if self._socket is not None:
             self._socket.say(stops)
 
-    async def read(self, engine: str, work: Work) -> AsyncGenerator[Entry, None]:
-        """What the node enters into its log of this work."""
+    def open(self, engine: str, work: Work) -> Reading:
+        """Have the node work on this."""
         if self._socket is None or self._closing:
             raise EngineAbsent(f"Engine node {self.name}: {self.trouble or 'not linked'}.")
         raw, items = encode_work(work, self.incarnation)
@@ -244,39 +252,90 @@ class Node:
             patience=_PATIENCE,
             work=raw,
             items=items,
+            kind=KINDS[work.priority],
+            conversation=work.conversation,
+            cost=work.cost,
         )
         stream, sent = self._end.run(run, work.parent_id)
         wake = self._wakes[stream] = asyncio.Event()
-        work.tally.trace = RemoteTrace(self.incarnation, run.run)
         self._socket.say_large(sent)
-        try:
-            while True:
-                wake.clear()
-                while stream.entries:
-                    self._note(stream, work)
-                    yield stream.take()
-                    if self._end.taken(stream):
-                        self._tell()
-                if stream.gone is not None:
-                    self._note(stream, work)
-                    raise self._why(stream)
-                await wake.wait()
-        finally:
-            del self._wakes[stream]
-            stop = self._end.stop(stream)
-            if stop is not None and self._socket is not None:
-                self._socket.say([stop])
+        return Reading(self, stream, wake)
 
-    def _note(self, stream: Stream, work: Work) -> None:
-        tally, told = work.tally, stream.tally
-        tally.input, tally.cached = told.input, told.cached
-        tally.output, tally.steps = told.output, told.steps
+    def took(self, stream: Stream) -> None:
+        """Its reader has taken something."""
+        if self._end.taken(stream):
+            self._tell()
 
-    def _why(self, stream: Stream) -> Exception:
-        assert stream.gone is not None
-        if stream.gone.why is not None:
-            return failure_of(stream.gone.why)
-        return EngineDied(f"Engine node {self.name} is gone.")
+    def closed(self, stream: Stream) -> None:
+        """Nobody reads it any more."""
+        self._wakes.pop(stream, None)
+        stop = self._end.stop(stream)
+        if stop is not None and self._socket is not None:
+            self._socket.say([stop])
+
+
+class Reading:
+    """What a node enters into its log of one run."""
+
+    def __init__(self, node: Node, stream: Stream, wake: asyncio.Event) -> None:
+        self._node = node
+        self._stream = stream
+        self._wake = wake
+        self._trace = RemoteTrace(node.incarnation, stream.run.run)
+
+    async def entry(self, tally: Tally | None = None) -> Entry:
+        """The next; what the engine has taken so far is noted in ``tally``."""
+        stream = self._stream
+        while not stream.entries:
+            if stream.gone is not None:
+                self._note(tally)
+                raise self._why(stream.gone)
+            self._wake.clear()
+            await self._wake.wait()
+        self._note(tally)
+        entry = stream.take()
+        self._node.took(stream)
+        return entry
+
+    async def begun(self, tell: Tell, leaves: Callable[[], bool]) -> None:
+        """Returns when an engine has begun with it."""
+        waits = False
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK_ELSEWHERE if waits else None):
+                    entry = await self.entry()
+            except TimeoutError:
+                if leaves():
+                    raise EngineBusy("Another engine has room for it.") from None
+                continue
+            if isinstance(entry, Begun):
+                return
+            if isinstance(entry, Placed):
+                waits = True
+                await tell(entry.position, entry.seconds)
+
+    async def deltas(self, tally: Tally) -> AsyncGenerator[Delta, None]:
+        tally.trace = self._trace
+        while True:
+            entry = await self.entry(tally)
+            if isinstance(entry, Said):
+                yield entry.delta
+                if isinstance(entry.delta, Finished):
+                    return
+
+    def close(self) -> None:
+        self._node.closed(self._stream)
+
+    def _note(self, tally: Tally | None) -> None:
+        if tally is not None:
+            told = self._stream.tally
+            tally.input, tally.cached = told.input, told.cached
+            tally.output, tally.steps = told.output, told.steps
+
+    def _why(self, gone: Gone) -> EngineError:
+        if gone.why is not None:
+            return failure_of(gone.why)
+        return EngineDied(f"Engine node {self._node.name} is gone.")
 
 
 class RemoteEngine:
@@ -301,6 +360,9 @@ class RemoteEngine:
     def running(self) -> int:
         return self._node.running(self.offer.name)
 
+    def taken(self) -> int:
+        return self._node.taken(self.offer.name)
+
     def count(self, items: Sequence[Item], model: str) -> int:
         return estimate_tokens(items)
 
@@ -309,9 +371,28 @@ class RemoteEngine:
         return b""
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
-        async with contextlib.aclosing(self._node.read(self.offer.name, work)) as entries:
-            async for entry in entries:
-                if isinstance(entry, Said):
-                    yield entry.delta
-                    if isinstance(entry.delta, Finished):
-                        return
+        with contextlib.closing(self._node.open(self.offer.name, work)) as reading:
+            async with contextlib.aclosing(reading.deltas(work.tally)) as deltas:
+                async for delta in deltas:
+                    yield delta
+
+    @contextlib.asynccontextmanager
+    async def slot(
+        self, work: Work, tell: Tell, leaves: Callable[[], bool]
+    ) -> AsyncIterator[Generates]:
+        with contextlib.closing(self._node.open(self.offer.name, work)) as reading:
+            await reading.begun(tell, leaves)
+            yield _Slot(self, reading)
+
+
+class _Slot:
+    """Of an engine on a node, which has begun with the work that it was asked for."""
+
+    def __init__(self, engine: RemoteEngine, reading: Reading) -> None:
+        self._engine = engine
+        self._reading: Reading | None = reading
+
+    def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+        """At first of that work, then of any that follows it, such as the answer to thoughts."""
+        reading, self._reading = self._reading, None
+        return reading.deltas(work.tally) if reading is not None else self._engine.generate(work)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
 
 from msgspec.structs import replace
 
 from vivace.conversation.deltas import Finished, Tokens
 from vivace.conversation.log import Begun, Placed, Said, ThinkingEnded
-from vivace.engines.base import Engine, Tally
+from vivace.engines.base import Engine, Generates, Tally, Work
 from vivace.errors import EngineError
 from vivace.gateway.attempts import Attempts
 from vivace.gateway.ids import now
@@ -38,13 +40,14 @@ class Answering:
         attempts = Attempts(plan, self._planner, meter, run.said, run.attempt)
 
         async def tell(waiting: Waiting) -> None:
-            await run.say(Placed(now(), waiting.position, waiting.seconds))
+            await _queued(run, waiting.position, waiting.seconds)
 
         while True:
             engine = await plan.place.engine(tell)
             try:
                 with self._listening.reading(engine.name, run, attempts, meter):
-                    return await self._generate(run, engine, attempts, meter)
+                    async with self._slot(run, engine, plan, attempts.work) as ready:
+                        return await self._generate(run, ready, attempts, meter)
             except EngineError as error:
                 plan.note(error)
                 why = attempts.failed(error)
@@ -58,8 +61,21 @@ class Answering:
                     why,
                 )
 
+    @asynccontextmanager
+    async def _slot(
+        self, run: Run, engine: Engine, plan: Plan, work: Work
+    ) -> AsyncIterator[Generates]:
+        """The engine, once it has room: one that others ask, too, has a queue of its own."""
+        queueing = self._planner.queueing(engine)
+        if queueing is None:
+            yield engine
+            return
+        leaves = partial(self._planner.begins_elsewhere, plan, work)
+        async with queueing.slot(work, partial(_queued, run), leaves) as ready:
+            yield ready
+
     async def _generate(
-        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
+        self, run: Run, engine: Generates, attempts: Attempts, meter: Meter
     ) -> list[Event]:
         """Pass on deltas as they come; returns the closing events, which are not sent yet."""
         await run.say(Begun(now(), run.ticket.request.compacts))
@@ -73,7 +89,7 @@ class Answering:
         return run.enter(Said(now(), Finished("length", meter.tokens)))
 
     async def _read(
-        self, run: Run, engine: Engine, attempts: Attempts, meter: Meter
+        self, run: Run, engine: Generates, attempts: Attempts, meter: Meter
     ) -> list[Event] | None:
         """None when the thinking was ended, for the answer to be asked for."""
         turn, outlet, work = run.turn, run.outlet, attempts.work
@@ -96,3 +112,7 @@ class Answering:
                     return None
         problem = "The engine stopped without finishing its answer."
         raise EngineError(problem, blame="always")
+
+
+async def _queued(run: Run, position: int, seconds: float) -> None:
+    await run.say(Placed(now(), position, seconds))

@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from vivace.engines.base import Continues, Engine
+from vivace.engines.base import Continues, Engine, QueueingEngine
 from vivace.errors import EngineAbsent
 from vivace.gateway.metrics import Metrics
-from vivace.scheduling.queue import Job
+from vivace.scheduling.queue import Job, Kind
 from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started, Verdict, Waiting
 from vivace.scheduling.tiers import Tier
 
@@ -93,15 +93,22 @@ class Dispatch:
         self._metrics = metrics
         self._places: dict[str, Place] = {}
         self._measured: set[str] = set()
+        self._queueing: dict[str, QueueingEngine] = {}
 
-    def join(self, name: str, room: Room, tiers: Iterable[Tier]) -> None:
-        """One of the engines is new; whoever waits for it begins."""
+    def join(
+        self, name: str, room: Room, tiers: Iterable[Tier], queueing: QueueingEngine | None = None
+    ) -> None:
+        """One of the engines is new; whoever waits for it begins. ``queueing``: itself, if others
+        ask it, too."""
+        if queueing is not None:
+            self._queueing[name] = queueing
         self._scheduler.join(name, room, tiers)
         self._check_health()
         self._start(self._scheduler.fill(time.monotonic()))
 
     def leave(self, name: str, tiers: Iterable[Tier]) -> None:
         """It is none of the engines any more."""
+        self._queueing.pop(name, None)
         self._scheduler.leave(name, tiers)
 
     def enter(self, job: Job) -> Place:
@@ -174,6 +181,18 @@ class Dispatch:
     def _check_health(self) -> None:
         for name, engine in self._engines.items():
             self._scheduler.mark(name, up=engine.healthy(), silent=self._silent(name))
+        for name, queueing in self._queueing.items():
+            self._scheduler.tell(name, queueing.taken())
+
+    def queueing(self, engine: Engine) -> QueueingEngine | None:
+        """The engine, if it has a queue of its own."""
+        found = self._queueing.get(engine.name)
+        return found if found is engine else None
+
+    def has_room(self, name: str, kind: Kind) -> bool:
+        """Whether a turn could begin there at once."""
+        self._check_health()
+        return self._scheduler.has_room(name, kind, time.monotonic())
 
     def _start(self, started: Sequence[Started]) -> None:
         for each in started:

@@ -124,7 +124,8 @@ class Fleet:
     def _join(self, engine: RemoteEngine) -> bool:
         offer = engine.offer
         try:
-            self._membership.join(engine, Room(offer.slots, offer.reserved), offer.silence)
+            room = Room(offer.slots, offer.reserved, queues=True)
+            self._membership.join(engine, room, offer.silence)
         except ConfigError as error:
             log.error("%s is not used: %s", engine.name, error)
             return False

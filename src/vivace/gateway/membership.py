@@ -8,8 +8,9 @@ then it goes on elsewhere.
 from __future__ import annotations
 
 import logging
+from typing import cast
 
-from vivace.engines.base import Engine
+from vivace.engines.base import Engine, QueueingEngine
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.listening import Listening
@@ -35,7 +36,8 @@ class Membership:
         """
         self._catalogue.join(engine)
         self._listening.join(engine.name, silence)
-        self._dispatch.join(engine.name, room, self._catalogue.tiers)
+        queueing = cast("QueueingEngine", engine) if room.queues else None
+        self._dispatch.join(engine.name, room, self._catalogue.tiers, queueing)
         log.info("%s is here: %s, %d slots", engine.name, engine.cards[0].name, room.slots)
 
     def leave(self, engine: Engine) -> None:

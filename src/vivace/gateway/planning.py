@@ -15,7 +15,7 @@ from vivace.conversation.chain import tools_in
 from vivace.conversation.context import fit, refuse_images
 from vivace.conversation.deltas import Tokens
 from vivace.conversation.session import Ticket
-from vivace.engines.base import Chat, Fill, Sampling, Tally, Work
+from vivace.engines.base import Chat, Engine, Fill, QueueingEngine, Sampling, Tally, Work
 from vivace.engines.continuing import can_continue
 from vivace.engines.messages import estimate_tokens
 from vivace.errors import (
@@ -127,7 +127,7 @@ class Planner:
         )
         try:
             read = await _fitted(ticket, offer, ask)
-            work = _work(ticket, offer, read, KINDS.index(kind), owner)
+            work = _work(ticket, offer, read, job)
             place = self._dispatch.enter(job)
         except BaseException:
             await grant.settle(input_tokens=0, output_tokens=0)
@@ -137,6 +137,16 @@ class Planner:
     def could_take(self, plan: Plan, avoid: frozenset[str], work: Work) -> bool:
         """Whether an engine that works could do what is left of a turn."""
         return any(map(self._dispatch.works, self._others(plan, avoid, work)))
+
+    def begins_elsewhere(self, plan: Plan, work: Work) -> bool:
+        """Whether another engine than the one it waits for would begin with it at once."""
+        place = plan.place
+        here = place.started.result().engine
+        others = self._others(plan, place.job.avoid | {here}, work)
+        return any(self._dispatch.has_room(name, place.job.kind) for name in others)
+
+    def queueing(self, engine: Engine) -> QueueingEngine | None:
+        return self._dispatch.queueing(engine)
 
     def _others(self, plan: Plan, avoid: frozenset[str], work: Work) -> set[str]:
         engines = self._catalogue.by_name
@@ -296,10 +306,10 @@ class _Read(Struct, frozen=True):
     tools that are read beside it."""
 
 
-def _work(ticket: Ticket, offer: Offer, read: _Read, priority: int, owner: str) -> Work:
+def _work(ticket: Ticket, offer: Offer, read: _Read, job: Job) -> Work:
     request, body = ticket.request, ticket.request.body
     return Work(
-        priority=priority,
+        priority=KINDS.index(job.kind),
         id=ticket.id,
         model=offer.card.name,
         prompt=read.prompt,
@@ -314,7 +324,9 @@ def _work(ticket: Ticket, offer: Offer, read: _Read, priority: int, owner: str) 
         ),
         generate=request.generates,
         parent_id=ticket.parent.id if ticket.parent else None,
-        owner=owner,
+        owner=job.owner,
+        conversation=job.place,
+        cost=job.cost,
         traceparent=request.traceparent,
     )
 

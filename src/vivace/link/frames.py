@@ -71,6 +71,8 @@ VERSIONS = (1,)
 """
 MAX_FRAME = 1_000_000
 """Bytes. Whoever sends more is not one of us."""
+Kind = Literal["interactive", "agent", "background"]
+"""How urgent it is, as in ``scheduling/queue.py``."""
 WINDOW = 256
 """Entries that may be on their way in one stream."""
 
@@ -129,6 +131,10 @@ class Run(_Message, frozen=True, tag=1):
     """How many of its items that are."""
     credit: int = WINDOW
     """How many entries the node may send before it hears of more room."""
+    kind: Kind = "interactive"
+    conversation: str = ""
+    cost: float = 0.0
+    """Weighted tokens that it is expected to take."""
 
 
 class Attach(_Message, frozen=True, tag=2):

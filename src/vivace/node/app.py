@@ -43,6 +43,7 @@ from vivace.link.frames import (
 from vivace.link.node_end import Begin, NodeEnd
 from vivace.logs import on_loop_error
 from vivace.node.works import Works
+from vivace.scheduling.scheduler import Room
 from vivace.supervisor import Supervisor
 
 __all__ = ["EngineNode", "run_node"]
@@ -76,7 +77,8 @@ class EngineNode:
             each.name: build(each, base, self.supervisor) for each in config.engines
         }
         self._end = NodeEnd(max_bytes=config.node.log_megabytes * _MEGABYTE)
-        self._works = Works(self._engines, self._end, self._flush_soon)
+        rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
+        self._works = Works(self._engines, rooms, self._end, self._flush_soon)
         self._sockets: dict[str, LinkSocket[ToGateway, ToNode]] = {}
         self._flushing = False
         self._loaded = False
@@ -240,8 +242,15 @@ class EngineNode:
             await asyncio.sleep(_LOOK)
             for halt in self._end.tick(time.monotonic()):
                 self._works.halt(halt.run)
+            self._works.look()
             self._end.stands(
-                Load(each.name, engine.healthy(), engine.running(), 0, each.slots)
+                Load(
+                    each.name,
+                    engine.healthy(),
+                    engine.running(),
+                    self._works.waiting(each.name),
+                    each.slots,
+                )
                 for each in self._config.engines
                 for engine in [self._engines[each.name]]
             )

@@ -1,22 +1,30 @@
-"""The engines of a node at work: each run is a task that reads an engine into its log."""
+"""The engines of a node at work: who waits for one, and each run that reads one into its log.
+
+The queue is here, where the slots are: several gateways ask the same engines, and none of them
+knows what the others want.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
+from msgspec import Struct
 
-from vivace.conversation.log import Said
+from vivace.conversation.log import Begun, Placed, Said
 from vivace.engines.base import Engine, Tally, Work
 from vivace.engines.remote_work import decode_work, how_it_broke
-from vivace.errors import EngineAbsent, EngineError, LinkError
+from vivace.errors import EngineAbsent, EngineBusy, EngineError, LinkError, RequestError
 from vivace.link.frames import Tallied
 from vivace.link.node_end import Begin, NodeEnd
 from vivace.logs import place_of
+from vivace.scheduling.queue import Job, Weights
+from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started
+from vivace.scheduling.tiers import Tier
 
 __all__ = ["Works"]
 
@@ -24,44 +32,119 @@ log = logging.getLogger("vivace.node")
 
 _TRACES = 4096
 """Runs whose engine's own notes are remembered."""
+_WEIGHTS = Weights()
+
+
+class _Waiting(Struct):
+    begun: Begin
+    position: int = 0
+    """As it was told last."""
 
 
 class Works:
     def __init__(
-        self, engines: Mapping[str, Engine], end: NodeEnd, changed: Callable[[], None]
+        self,
+        engines: Mapping[str, Engine],
+        rooms: Mapping[str, Room],
+        end: NodeEnd,
+        changed: Callable[[], None],
     ) -> None:
         """``changed`` is called when there may be something to send."""
         self._engines = engines
         self._end = end
         self._changed = changed
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._scheduler = Scheduler([Tier(name=name, engines=(name,)) for name in rooms], rooms)
+        self._jobs: dict[str, Job] = {}
+        self._waiting: dict[str, _Waiting] = {}
+        self._tasks: dict[str, asyncio.Task[Outcome]] = {}
         self._room: dict[str, asyncio.Event] = {}
         """Of those that wait until their gateway takes more."""
         self._traces: dict[str, object] = {}
         self._calm = asyncio.Event()
         self._calm.set()
 
-    @property
-    def running(self) -> int:
-        return len(self._tasks)
+    def waiting(self, engine: str) -> int:
+        """How many have no slot yet."""
+        lengths = self._scheduler.lengths()
+        return sum(length for (tier, _), length in lengths.items() if tier == engine)
+
+    # -- who is next ------------------------------------------------------------------------------
 
     def begin(self, begun: Begin) -> None:
-        run = begun.run.run
-        task = self._tasks[run] = asyncio.create_task(self._run(begun))
+        run, now = begun.run, time.monotonic()
+        if run.engine not in self._engines:
+            self._refuse(run.run, EngineAbsent(f"This node has no engine {run.engine!r}."))
+            return
+        job = Job(
+            id=run.run,
+            owner=run.owner,
+            tier=run.engine,
+            kind=run.kind,
+            place=run.conversation,
+            cost=run.cost,
+            since=now,
+            begun=run.attempt > 1,
+        )
+        try:
+            decided = self._scheduler.submit(job, now)
+        except RequestError as error:
+            self._refuse(run.run, EngineBusy(error.message, retry_after=error.retry_after))
+            return
+        self._jobs[run.run] = job
+        self._waiting[run.run] = _Waiting(begun)
         self._calm.clear()
-        task.add_done_callback(lambda _: self._over(run))
+        if isinstance(decided, Started):
+            self._start([decided])
+        else:
+            self._tell(run.run)
+
+    def _refuse(self, run: str, error: EngineError) -> None:
+        self._end.broke(run, how_it_broke(error, Tally()), time.monotonic())
+        self._changed()
+
+    def _start(self, started: Sequence[Started]) -> None:
+        for each in started:
+            run = each.job.id
+            begun = self._waiting.pop(run).begun
+            self._end.said(run, (Begun(int(time.time())),), Tallied(), time.monotonic())
+            task = self._tasks[run] = asyncio.create_task(self._run(begun))
+            task.add_done_callback(lambda task, run=run: self._over(run, task))  # type: ignore[misc]
+        self._changed()
+
+    def _over(self, run: str, task: asyncio.Task[Outcome]) -> None:
+        del self._tasks[run]
+        self._room.pop(run, None)
+        outcome = Outcome(verdict="unknown") if task.cancelled() else task.result()
+        self._left(self._jobs.pop(run), outcome)
+
+    def _left(self, job: Job, outcome: Outcome) -> None:
+        self._start(self._scheduler.finished(job, time.monotonic(), outcome))
+        if not self._jobs:
+            self._calm.set()
 
     def halt(self, run: str) -> None:
+        """Nobody wants it any more."""
         task = self._tasks.get(run)
         if task is not None:
             task.cancel()
+        elif self._waiting.pop(run, None) is not None:
+            self._scheduler.withdraw(self._jobs.pop(run))
+            if not self._jobs:
+                self._calm.set()
 
-    def _over(self, run: str) -> None:
-        del self._tasks[run]
-        self._room.pop(run, None)
-        if not self._tasks:
-            self._calm.set()
-        self._changed()
+    def look(self) -> None:
+        """Tell those that wait where they stand, if that has changed."""
+        for run in self._waiting:
+            self._tell(run)
+
+    def _tell(self, run: str) -> None:
+        waits = self._waiting[run]
+        found = self._scheduler.waiting(self._jobs[run], time.monotonic())
+        if found.position != waits.position:
+            waits.position = found.position
+            placed = Placed(int(time.time()), found.position, found.seconds)
+            self._end.said(run, (placed,), Tallied(), time.monotonic())
+            self._changed()
 
     def room(self) -> None:
         """Gateways have taken something: those that waited for it may go on."""
@@ -73,34 +156,34 @@ class Works:
         await self._calm.wait()
 
     async def stop(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
+        for run in list(self._jobs):
+            self.halt(run)
         await self.finished()
 
     # -- one run ----------------------------------------------------------------------------------
 
-    async def _run(self, begun: Begin) -> None:
+    async def _run(self, begun: Begin) -> Outcome:
         run, tally = begun.run, Tally()
+        problem: EngineError | None = None
         try:
             work = decode_work(run, begun.items, self._trace)
             tally = work.tally
-            await self._read(run.run, run.engine, work)
+            await self._read(run.run, self._engines[run.engine], work)
         except EngineError as error:
-            self._end.broke(run.run, how_it_broke(error, tally), time.monotonic())
+            problem = error
         except (LinkError, msgspec.DecodeError) as error:
             problem = EngineError(f"The node cannot read what it was sent: {error}")
-            self._end.broke(run.run, how_it_broke(problem, tally), time.monotonic())
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends one run and no other
             log.error("fault turn=%s: %s", run.turn, place_of(error))
             problem = EngineError("The engine node failed; its log has the place.")
-            self._end.broke(run.run, how_it_broke(problem, tally), time.monotonic())
         finally:
             self._keep_trace(run.run, tally.trace)
+        if problem is not None:
+            self._end.broke(run.run, how_it_broke(problem, tally), time.monotonic())
+        cost = _WEIGHTS.cost(max(0, tally.input - tally.cached), tally.output)
+        return Outcome(cost=cost, verdict="good" if problem is None else "unknown")
 
-    async def _read(self, run: str, name: str, work: Work) -> None:
-        engine = self._engines.get(name)
-        if engine is None:
-            raise EngineAbsent(f"This node has no engine {name!r} any more.")
+    async def _read(self, run: str, engine: Engine, work: Work) -> None:
         end, tally = self._end, work.tally
         async with aclosing(engine.generate(work)) as deltas:
             async for delta in deltas:

@@ -16,14 +16,14 @@ No clock and no waiting here: several gateways can share this state one day.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import Literal
 
 from msgspec import Struct
 
 from vivace.errors import TooManyRequests, Unavailable
-from vivace.scheduling.placement import Breaker, Replica, place
+from vivace.scheduling.placement import Breaker, Replica, Ring, place
 from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
 from vivace.scheduling.tiers import Tier, deserted
 from vivace.scheduling.waits import Waits
@@ -42,6 +42,8 @@ class Room(Struct, frozen=True):
 
     slots: int
     reserved: int = 0
+    queues: bool = False
+    """What finds no place waits there, in a queue of its own: others ask that engine, too."""
 
 
 _PATIENCE = 60.0
@@ -116,6 +118,8 @@ class _Engine:
         self.leaves = False
         self.silent = False
         self.running: Counter[Kind] = Counter()
+        self.taken = 0
+        """How many turns it has, as it told, those of others with them."""
         self.breaker = Breaker(target=target, epoch=epoch)
 
     def takes_turns(self, now: float) -> bool:
@@ -123,7 +127,7 @@ class _Engine:
 
     def replica(self, kind: Kind, now: float) -> Replica:
         """What there is of it for this kind of turn."""
-        total = sum(self.running.values())
+        total = max(sum(self.running.values()), self.taken)
         usable = self.takes_turns(now)
         if kind == "interactive":
             return Replica(self.name, self.room.slots, total, usable, self.breaker.is_slow)
@@ -250,6 +254,12 @@ class Scheduler:
         if found is not None and not found.leaves:
             found.up, found.silent = up, silent
 
+    def tell(self, engine: str, taken: int) -> None:
+        """How many turns an engine has that others ask, too."""
+        found = self._engines.get(engine)
+        if found is not None:
+            found.taken = taken
+
     def fill(self, now: float) -> list[Started]:
         """Start whoever there is room for."""
         started: list[Started] = []
@@ -310,6 +320,10 @@ class Scheduler:
             )
             for name, engine in self._engines.items()
         }
+
+    def has_room(self, engine: str, kind: Kind, now: float) -> bool:
+        """Whether a turn could begin there at once."""
+        return self.works(engine, now) and self._engines[engine].has_room(kind, now)
 
     def works(self, engine: str, now: float) -> bool:
         """Whether turns may leave another engine for this one."""
@@ -385,9 +399,18 @@ class Scheduler:
         replicas = [engine.replica(job.kind, now) for engine in self._pool(job, now)]
         if self._tiers[job.tier].spill:
             free = (each.name for each in replicas if each.healthy and each.running < each.slots)
-            return next(free, None)
+            return next(free, None) or next(self._queueing(replicas), None)
         placed = place(job.place, replicas, bound=_BOUND)
-        return placed.name if placed is not None else None
+        if placed is not None:
+            return placed.name
+        queues = {name: self._engines[name].room.slots for name in self._queueing(replicas)}
+        return next(iter(Ring(queues).order(job.place)), None)
+
+    def _queueing(self, replicas: Iterable[Replica]) -> Iterator[str]:
+        """Those at which one can wait."""
+        return (
+            each.name for each in replicas if each.healthy and self._engines[each.name].room.queues
+        )
 
     def _start(self, job: Job, engine: str, now: float) -> Started:
         epoch = self._engines[engine].breaker.begin(now)  # it may be the one probe
