@@ -133,3 +133,86 @@ def test_a_key_that_is_not_the_nodes_is_told_to_who_runs_it(tmp_path: Path) -> N
             assert environment["VIVACE_FLEET_KEY"] not in server.log
         finally:
             server.__exit__(None, None, None)
+
+
+# -- one node, several gateways -------------------------------------------------------------------
+
+LONG = """
+[[replies]]
+when = "mark"
+then = [{ do = "mark", times = 400 }]
+[[replies]]
+when = "who"
+then = [{ do = "mark", times = 1 }]
+"""
+
+
+@contextmanager
+def two_gateways(folder: Path, *urls: str) -> Iterator[tuple[Serve, Serve]]:
+    tables = {
+        "engines": [],
+        "tiers": [{"name": "fast", "engines": ["coder"]}],
+        "fleet": {"engines": list(urls)},
+    }
+    folders = [folder / "one", folder / "other"]
+    for each in folders:
+        each.mkdir()
+    with (
+        Serve(folders[0], tables=tables, environment=KEYED, owners=("ada", "bob")) as one,
+        Serve(folders[1], tables=tables, environment=KEYED, owners=("ada", "bob")) as other,
+    ):
+        yield one, other
+
+
+def test_what_finds_no_slot_waits_at_the_node_whichever_gateway_it_came_by(tmp_path: Path) -> None:
+    with (
+        EngineProcess(tmp_path, "a", LONG, engine={"slots": 1}) as node,
+        two_gateways(tmp_path, node.url) as (one, other),
+        one.socket("ada") as first,
+        other.socket("bob") as second,
+    ):
+        first.create("mark")
+        until(first, lambda said: bool(said))
+        second.create("who")
+        events = second.until_end()
+        kinds = [each["type"] for each in events]
+        assert kinds[:3] == ["response.created", "response.queued", "response.in_progress"]
+        assert kinds[-1] == "response.completed"
+        assert first.until_end()[-1]["type"] == "response.completed"
+
+
+def test_one_that_waits_goes_where_there_is_room(tmp_path: Path) -> None:
+    late = EngineProcess(tmp_path, "b", LONG, engine={"slots": 1})
+    late.kill()
+    with (
+        EngineProcess(tmp_path, "a", LONG, rate=100, engine={"slots": 1}) as node,
+        fleet(tmp_path, node, late) as server,
+        server.socket() as first,
+        server.socket() as second,
+    ):
+        first.create("mark")
+        until(first, lambda said: bool(said))
+        second.create("who")
+        assert second.until("response.queued")
+        with EngineProcess(tmp_path, "b", LONG, port=late.port, engine={"slots": 1}):
+            began = time.monotonic()
+            assert second.until_end()[-1]["type"] == "response.completed"
+            assert time.monotonic() - began < 3  # the first takes four seconds
+        first.vanish()
+
+
+def test_a_key_with_much_to_do_leaves_another_its_turn(tmp_path: Path) -> None:
+    with (
+        EngineProcess(tmp_path, "a", SCRIPT, rate=200, engine={"slots": 1}) as node,
+        two_gateways(tmp_path, node.url) as (one, other),
+        one.socket("ada") as hog,
+        other.socket("bob") as modest,
+    ):
+        for number in range(10):  # a second and a half each
+            hog.create("mark", stream_id=f"lane{number}")
+        until(hog, lambda said: bool(said))
+        began = time.monotonic()
+        modest.create("mark")
+        assert modest.until_end(15)[-1]["type"] == "response.completed"
+        assert time.monotonic() - began < 6
+        hog.vanish()
