@@ -124,6 +124,15 @@ def test_a_model_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "missing" not in CliRunner().invoke(commands, check).output
 
 
+def test_where_engine_nodes_are_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "vivace.toml"
+    path.write_text('version = 1\n[fleet]\nengines = ["ws://127.0.0.1:8770", "ws://[::1]:8771"]\n')
+    shown = CliRunner().invoke(commands, ["config", "check", "-c", str(path)])
+    assert shown.exit_code == 0
+    for address in ("ws://127.0.0.1:8770", "ws://[::1]:8771"):
+        assert f"nodes       {address}" in shown.output
+
+
 def test_the_keys_are_counted_wherever_they_are_kept(path: Path) -> None:
     def keys() -> str:
         shown = CliRunner().invoke(commands, ["config", "check", "-c", str(path)])

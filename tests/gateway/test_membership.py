@@ -248,9 +248,13 @@ def test_what_runs_on_an_engine_that_leaves_ends_there(members: Members) -> None
     eventually(lambda: members.gauges("coder@a") == [])
 
 
-def test_a_link_that_is_found_broken_late_takes_nobody_else_away(members: Members) -> None:
+def test_a_link_that_is_found_broken_late_takes_nobody_else_away(
+    members: Members, caplog: pytest.LogCaptureFixture
+) -> None:
     members.join(old := engine("coder@a"))
+    assert "twice" not in caplog.text
     members.join(engine("coder@a"))
+    assert "coder@a is here twice" in caplog.text  # for it may be that two nodes have one name
     members.leave(old)
     members.leave(old)
     assert members.ask(model="fast").status_code == 200

@@ -57,6 +57,8 @@ def check_config(path: Path) -> None:
             file = path.resolve().parent / engine.path
             if not file.exists():  # it may be checked before the file is brought
                 say(f"  missing     {file}, which {engine.name} needs before vivace serve")
+    for nodes in loaded.fleet.engines:
+        say(f"  nodes       {nodes}")
 
 
 def _keys(config: Config, path: Path) -> str:

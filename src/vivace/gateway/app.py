@@ -38,6 +38,7 @@ from vivace.engines.base import Card, Engine
 from vivace.engines.building import build_engine
 from vivace.engines.llamacpp import accelerators, llamacpp_command
 from vivace.errors import ConfigError, StoreError
+from vivace.fleet_config import check_fleet
 from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
@@ -100,6 +101,7 @@ class Gateway:
     def __init__(self, config: Config, base: Path) -> None:
         """``base`` is where relative paths in the configuration start."""
         limits = config.limits
+        check_fleet(config.fleet)  # whoever made the configuration, and however
         self._config = config
         self._started: list[Engine] = []
         self._loaded: list[Engine] = []

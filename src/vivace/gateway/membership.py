@@ -34,7 +34,14 @@ class Membership:
 
         Raises ``ConfigError`` if it cannot be offered beside the others; then nothing has changed.
         """
+        before = self._catalogue.by_name.get(engine.name)
         self._catalogue.join(engine)
+        if before is not None and before is not engine and before.healthy():
+            log.warning(
+                "%s is here twice: if its node was not just started anew, two nodes have one name; "
+                "give each its own (node.name)",
+                engine.name,
+            )
         self._listening.join(engine.name, silence)
         queueing = cast("QueueingEngine", engine) if room.queues else None
         self._dispatch.join(engine.name, room, self._catalogue.tiers, queueing)
