@@ -11,6 +11,9 @@ A request is charged by an estimate and settled by what it used. An arrival that
 then gives away too much: meanwhile the clock has given back part of the estimate already. So open
 charges are kept in their order, and settling leaves the arrival that there would be if only what
 was used had been charged.
+
+Gateways that share what they count do it by the same law, written once more where they meet
+(``counters/limits.lua``). What is refused is worded here for both.
 """
 
 from __future__ import annotations
@@ -25,13 +28,30 @@ from msgspec import Meta, Struct
 
 from vivace.errors import TooManyRequests
 
-__all__ = ["Charge", "Ledger", "Limits", "Window", "advance", "headers", "remaining", "wait"]
+__all__ = [
+    "Amounts",
+    "Charge",
+    "Ledger",
+    "Limits",
+    "Window",
+    "advance",
+    "check",
+    "check_size",
+    "costs",
+    "headers",
+    "remaining",
+    "share",
+    "wait",
+    "windows",
+]
 
 _MINUTE = 60.0
 _GRAIN = 1e-4
 """Seconds. Rounding must not refuse the last request of a minute, nor one that waited."""
 _CONCURRENCY_RETRY = 1.0
 """Nobody knows when a running request ends."""
+_SHARE_RETRY = 5.0
+"""Nor when gateways can count together again."""
 
 _Positive = Annotated[int, Meta(ge=1)]
 _Rate = Annotated[_Positive, Meta(extra={"unit": "per min"})]
@@ -57,8 +77,28 @@ class Limits(Struct, frozen=True, kw_only=True):
             self.output_tokens_per_minute,
         )
 
+    @property
+    def any(self) -> bool:
+        return self.concurrency is not None or any(rate is not None for rate in self.rates)
+
 
 _RATED = ("requests", "input tokens", "output tokens")
+Amounts = tuple[int, int, int]
+"""Of each of these."""
+
+
+def share(limits: Limits, gateways: int) -> Limits:
+    """What one of so many gateways may give out that cannot count together; at least 1 of each."""
+    if gateways <= 1:
+        return limits
+    parts = (each and max(1, each // gateways) for each in (*limits.rates, limits.concurrency))
+    requests, read, written, concurrency = parts
+    return Limits(
+        requests_per_minute=requests,
+        input_tokens_per_minute=read,
+        output_tokens_per_minute=written,
+        concurrency=concurrency,
+    )
 
 
 # -- one limit ------------------------------------------------------------------------------------
@@ -83,6 +123,15 @@ def remaining(arrival: float, limit: int, now: float) -> int:
 
 def _cost(amount: int, limit: int) -> float:
     return _MINUTE * amount / limit
+
+
+def costs(limits: Limits, amounts: Amounts) -> tuple[float | None, float | None, float | None]:
+    """What each is worth in seconds; None where there is no limit."""
+    requests, read, written = (
+        None if limit is None else _cost(amount, limit)
+        for limit, amount in zip(limits.rates, amounts, strict=True)
+    )
+    return requests, read, written
 
 
 class _Spent(Struct, eq=False):
@@ -176,6 +225,17 @@ def _window(
         yield Window(kind, limit, remaining(arrival, limit, now), max(0.0, arrival - now))
 
 
+def windows(limits: Limits, arrivals: Sequence[float], now: float) -> list[Window]:
+    """What is used of each limit; of the two kinds of tokens, the scarcer."""
+    requests, *tokens = zip(arrivals, limits.rates, strict=True)
+    scarcest = min(
+        ((arrival, limit) for arrival, limit in tokens if limit is not None),
+        key=lambda each: (-max(each[0], now), each[1]),
+        default=(now, None),
+    )
+    return [*_window("requests", requests, now), *_window("tokens", scarcest, now)]
+
+
 def headers(windows: Sequence[Window]) -> dict[str, str]:
     """``x-ratelimit-*`` as OpenAI sends them."""
     told: dict[str, str] = {}
@@ -192,6 +252,10 @@ class _Account:
     def __init__(self) -> None:
         self.meters = (_Meter(), _Meter(), _Meter())
         self.running = 0
+
+    @property
+    def arrivals(self) -> tuple[float, ...]:
+        return tuple(meter.arrival for meter in self.meters)
 
     def idle(self, now: float) -> bool:
         return not self.running and all(meter.arrival <= now for meter in self.meters)
@@ -216,12 +280,18 @@ class Ledger:
         input_tokens: int,
         output_tokens: int,
         now: float,
+        gateways: int = 1,
     ) -> Charge:
-        """Charge a request by its estimate, or refuse it and charge nothing."""
+        """Charge a request by its estimate, or refuse it and charge nothing.
+
+        Where others do the same and nobody counts for all, each gives out its share alone.
+        """
         self._forget(now)
         account = self._accounts.get((owner, tier)) or _Account()
         amounts = (1, input_tokens, output_tokens)
-        _check(account, tier, limits, amounts, now)
+        check_size(tier, limits, amounts, gateways)
+        check(tier, limits, amounts, account.arrivals, account.running, now, gateways)
+        limits = share(limits, gateways)
         self._accounts[owner, tier] = account
         account.running += 1
         spent = tuple(
@@ -248,22 +318,11 @@ class Ledger:
             if spent is not None and limit is not None:
                 meter.settle(spent, _cost(amount, limit), now)
 
-    def windows(self, owner: str, tier: str, limits: Limits, now: float) -> list[Window]:
-        """What is used of each limit; of the two kinds of tokens, the scarcer."""
+    def windows(
+        self, owner: str, tier: str, limits: Limits, now: float, *, gateways: int = 1
+    ) -> list[Window]:
         account = self._accounts.get((owner, tier)) or _Account()
-        requests, *tokens = (
-            (meter.arrival, limit)
-            for meter, limit in zip(account.meters, limits.rates, strict=True)
-        )
-        scarcest = min(
-            ((arrival, limit) for arrival, limit in tokens if limit is not None),
-            key=lambda each: (-max(each[0], now), each[1]),
-            default=(now, None),
-        )
-        return [
-            *_window("requests", requests, now),
-            *_window("tokens", scarcest, now),
-        ]
+        return windows(share(limits, gateways), account.arrivals, now)
 
     def _forget(self, now: float) -> None:
         # A charge adds at most one, so looking at two in turn keeps up, and there is never a pause.
@@ -273,38 +332,63 @@ class Ledger:
                 self._accounts[place] = account
 
 
-def _check(
-    account: _Account, tier: str, limits: Limits, amounts: tuple[int, int, int], now: float
-) -> None:
-    """Refuse for good what can never pass, and else for as long as the slowest limit takes."""
-    longest, reason = 0.0, ""
-    for what, limit, amount, meter in zip(
-        _RATED, limits.rates, amounts, account.meters, strict=True
-    ):
-        if limit is None:
-            continue
-        if amount > limit:
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def check_size(tier: str, limits: Limits, amounts: Amounts, gateways: int = 1) -> None:
+    """Refuse what can never pass, whatever was used."""
+    own = share(limits, gateways)
+    for what, limit, most, amount in zip(_RATED, limits.rates, own.rates, amounts, strict=True):
+        if limit is not None and amount > limit:
             raise TooManyRequests(
                 f"This request needs {amount} {what}, and the limit of tier {tier!r} is {limit} a "
                 "minute. It can never pass; make it smaller, or ask whoever runs this server."
             )
-        seconds = wait(meter.arrival, _cost(amount, limit), now)
+        if most is not None and amount > most:
+            raise TooManyRequests(
+                f"This request needs {amount} {what}. The limit of tier {tier!r} is {limit} a "
+                f"minute, and while its {gateways} gateways cannot count together, this one may "
+                f"give out {most} of them. Make it smaller, or try again later.",
+                retry_after=_SHARE_RETRY,
+            )
+
+
+def check(
+    tier: str,
+    limits: Limits,
+    amounts: Amounts,
+    arrivals: Sequence[float],
+    running: int,
+    now: float,
+    gateways: int = 1,
+) -> None:
+    """Refuse what must wait, for as long as the slowest limit takes."""
+    own = share(limits, gateways)
+    longest, reason = 0.0, ""
+    for what, limit, amount, arrival in zip(_RATED, own.rates, amounts, arrivals, strict=True):
+        if limit is None:
+            continue
+        seconds = wait(arrival, _cost(amount, limit), now)
         if seconds > longest:
-            left = remaining(meter.arrival, limit, now)
+            left = remaining(arrival, limit, now)
             rest = f"{left} of them are left and this needs {amount}" if left else "all are used up"
             longest = seconds
             reason = (
-                f"The limit of tier {tier!r} is {limit} {what} a minute; {rest}. "
+                f"The limit of tier {tier!r} is {limit} {what} a minute{_alone(gateways)}; {rest}. "
                 f"Try again in {_duration(seconds)}."
             )
     if reason:
         raise TooManyRequests(reason, retry_after=longest)
-    if limits.concurrency is not None and account.running >= limits.concurrency:
+    if own.concurrency is not None and running >= own.concurrency:
         raise TooManyRequests(
-            f"The limit of tier {tier!r} is {limits.concurrency} requests at a time, and "
-            f"{account.running} are running. Try again when one of them has ended.",
-            retry_after=_CONCURRENCY_RETRY if limits.concurrency else None,
+            f"The limit of tier {tier!r} is {own.concurrency} requests at a time"
+            f"{_alone(gateways)}, and {running} are running. Try again when one of them has ended.",
+            retry_after=_CONCURRENCY_RETRY if own.concurrency else None,
         )
+
+
+def _alone(gateways: int) -> str:
+    return f" at this gateway, one of {gateways}" if gateways > 1 else ""
 
 
 def _duration(seconds: float) -> str:
