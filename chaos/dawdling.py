@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from vivace.gateway.limiter import LocalGrant, LocalLimiter
+from vivace.counters.local import LocalGrant, LocalLimiter
 from vivace.gateway.resuming.records import LocalEventLog, LogRecord
 from vivace.gateway.runs import LocalRuns, Run
 from vivace.store.sqlite import SqliteStore

@@ -10,6 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from scripts.references.tables import code, page, table
 from vivace.conversation.states import Status
+from vivace.counters.local import LocalLimiter
 from vivace.gateway.metrics import Metrics
 from vivace.scheduling.memory import Kind as Held
 from vivace.scheduling.memory import Memory
@@ -67,6 +68,7 @@ def _metrics() -> Iterator[Metric]:
     metrics = Metrics()
     metrics.show_tasks(Supervisor())
     metrics.show_store(lambda: True)
+    metrics.show_limits(LocalLimiter())
     metrics.show_memory(Memory(1, 1))
     for collector in metrics.registry._collector_to_names:  # noqa: SLF001 - it tells nobody else
         for family in collector.collect():

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from vivace.addresses import host_name, is_loopback
+from vivace.counters import url as counters_url
 from vivace.engine_config import (
     EngineConfig,
     LlamaCppConfig,
@@ -221,7 +222,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: StoreConfig = field(default_factory=StoreConfig)
     """Where turns are kept."""
     fleet: FleetConfig = field(default_factory=FleetConfig)
-    """Engines on other machines."""
+    """What several gateways share, and engines on other machines."""
     node: NodeConfig = field(default_factory=NodeConfig)
     """What ``vivace engine`` does with the engines of this file."""
     keys: tuple[KeyConfig, ...] = ()
@@ -430,6 +431,7 @@ def _check_remote(config: Config, path: Path) -> None:
             check_remote(engine, f"{path}: ")
     check_store(config.store, f"{path}: ")
     check_fleet(config.fleet, f"{path}: ")
+    check_valkey(config.fleet, f"{path}: ")
     check_listening(config.node, f"{path}: ")
 
 
@@ -458,6 +460,23 @@ def check_store(store: StoreConfig, where: str = "") -> None:
         raise ConfigError(
             f"{where}store is on {away[0]}, so prompts and code would leave this machine. If that "
             "is what you want, set allow_remote = true there."
+        )
+
+
+def check_valkey(fleet: FleetConfig, where: str = "") -> None:
+    if fleet.valkey is None:
+        return
+    try:
+        host = counters_url.host(fleet.valkey)
+    except ValueError:  # what it says may quote a password
+        raise ConfigError(
+            f"{where}fleet.valkey cannot be read; write it like 'redis://HOST:6379/0', "
+            "'rediss://USER:PASSWORD@HOST:6379/0?ssl_ca_certs=FILE' or 'unix:///PATH?db=0'."
+        ) from None
+    if host is not None and not is_loopback(host) and not fleet.allow_remote:
+        raise ConfigError(
+            f"{where}fleet.valkey is on {host}, so ids of keys and how much they use would leave "
+            "this machine. If that is what you want, set allow_remote = true there."
         )
 
 

@@ -37,15 +37,23 @@ _SCHEMES = {
 
 
 class FleetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The engine nodes that a gateway uses, and how they know each other."""
+    """What several gateways share, the engine nodes that they use, and how all know each other."""
 
     engines: Annotated[tuple[str, ...], Meta(examples=[["dns+wss://vivace-engines:8770"]])] = ()
     """Engine nodes: ``wss://HOST:PORT`` for one, ``dns+wss://NAME:PORT`` for all behind a name,
     which is looked up again and again. ``ws://`` and ``dns://`` are the same without encryption."""
     key_env: str = "VIVACE_FLEET_KEY"
     """The environment variable with the key that gateways and nodes share."""
+    valkey: (
+        Annotated[str, Meta(pattern=r"^(rediss?|unix)://", examples=["redis://127.0.0.1:6379/0"])]
+        | None
+    ) = None
+    """A Valkey (or Redis) in which gateways count together against the limits of tiers;
+    ``rediss://`` is with TLS, ``unix://`` a socket of this machine. Without one, and while it is
+    away, each gives out its share. It holds nothing that may not be lost."""
     allow_remote: bool = False
-    """Must be true for nodes on other machines: prompts and code go there."""
+    """Must be true for nodes on other machines, because prompts and code go there, and for a
+    Valkey, because ids go there and how much they use."""
     allow_plain: bool = False
     """Must be true for nodes on other machines that are reached without encryption."""
     ca: Annotated[str, Meta(examples=["fleet-ca.pem"])] | None = None

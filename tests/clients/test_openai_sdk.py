@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from tests.support.http import key, keys
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
+from vivace.counters.local import LocalLimiter
 from vivace.engines.scripted import Call, Die, Fail, Reply, Say, Stall, Think
 
 FOREVER = Stall(60)
@@ -483,7 +484,9 @@ def test_a_wrong_key_is_an_authentication_error() -> None:
 def test_the_sdk_waits_and_tries_again_when_a_limit_is_reached() -> None:
     tier = {"name": "fast", "engines": ["scripted"], "limits": {"requests_per_minute": 60}}
     with RunningGateway(config=configuration(tiers=[tier])) as gateway:
-        ledger = gateway.gateway.limiter.ledger
+        limiter = gateway.gateway.limiter
+        assert isinstance(limiter, LocalLimiter)
+        ledger = limiter.ledger
         limits = gateway.gateway.catalogue.offer("fast").tier.limits
         now = time.monotonic()
         for _ in range(60):  # the whole minute is used up; one a second comes back

@@ -15,6 +15,7 @@ from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
+from vivace.counters.local import LocalLimiter
 from vivace.engines.scripted import Fail, Reply, Say
 from vivace.gateway import http as http_module
 
@@ -113,7 +114,9 @@ def test_a_fault_anywhere_is_said_and_gives_back_its_place(
                 assert "secret" not in told[-1]["error"]["message"]
         assert socket.turn("and again")["type"] == "response.completed"
     eventually(lambda: not runner._running)
-    assert [account.running for account in gateway.gateway.limiter.ledger._accounts.values()] == [0]
+    limiter = gateway.gateway.limiter
+    assert isinstance(limiter, LocalLimiter)
+    assert [account.running for account in limiter.ledger._accounts.values()] == [0]
     assert gateway.gateway.dispatch._places == {}
 
 

@@ -1,4 +1,4 @@
-"""What each port promises, asked of every implementation there is."""
+"""What each port promises, asked of every implementation there is; limits are in tests/counters."""
 
 from __future__ import annotations
 
@@ -11,26 +11,17 @@ import pytest
 from msgspec.structs import replace
 
 from tests.gateway.test_records import CREATED, WORDS, play_to, rest_of, told
-from vivace.errors import TooManyRequests
-from vivace.gateway.limiter import LocalLimiter
-from vivace.gateway.ports import EventLog, Limiter, RunDirectory, Told
+from vivace.gateway.ports import EventLog, RunDirectory, Told
 from vivace.gateway.resuming.records import LocalEventLog
 from vivace.gateway.runs import LocalRuns
 from vivace.protocol.events import Response
 from vivace.protocol.requests import Interrupt, Steer
-from vivace.scheduling.limits import Limits
 from vivace.scheduling.memory import Memory
 
-LIMITERS: dict[str, Callable[[], Limiter]] = {"local": LocalLimiter}
 EVENT_LOGS: dict[str, Callable[[], EventLog]] = {
     "local": lambda: LocalEventLog(Memory(10**9, 10**9))
 }
 DIRECTORIES: dict[str, Callable[[], RunDirectory]] = {"local": LocalRuns}
-
-
-@pytest.fixture(params=LIMITERS)
-def limiter(request: pytest.FixtureRequest) -> Limiter:
-    return LIMITERS[request.param]()
 
 
 @pytest.fixture(params=EVENT_LOGS)
@@ -45,49 +36,6 @@ def runs(request: pytest.FixtureRequest) -> RunDirectory:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
-
-
-# -- limiter --------------------------------------------------------------------------------------
-
-TWO = Limits(requests_per_minute=2, output_tokens_per_minute=1000)
-
-
-def test_a_limit_holds_for_each_key_and_tier_alone(limiter: Limiter) -> None:
-    async def play() -> None:
-        for _ in range(2):
-            await limiter.charge("ada", "fast", TWO, input_tokens=1, output_tokens=1)
-        with pytest.raises(TooManyRequests) as refused:
-            await limiter.charge("ada", "fast", TWO, input_tokens=1, output_tokens=1)
-        assert refused.value.retry_after is not None
-        await limiter.charge("ada", "deep", TWO, input_tokens=1, output_tokens=1)
-        await limiter.charge("bob", "fast", TWO, input_tokens=1, output_tokens=1)
-
-    run(play())
-
-
-def test_what_was_charged_and_not_used_is_given_back_once(limiter: Limiter) -> None:
-    async def play() -> None:
-        limits = Limits(output_tokens_per_minute=1000)
-        for _ in range(3):
-            grant = await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=900)
-            await grant.settle(input_tokens=0, output_tokens=0)
-            await grant.settle(input_tokens=0, output_tokens=900)
-        (tokens,) = await limiter.windows("ada", "fast", limits)
-        assert (tokens.left, tokens.used) == (1000, 0)
-
-    run(play())
-
-
-def test_as_many_run_at_once_as_may(limiter: Limiter) -> None:
-    async def play() -> None:
-        limits = Limits(concurrency=1)
-        first = await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=0)
-        with pytest.raises(TooManyRequests):
-            await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=0)
-        await first.settle(input_tokens=0, output_tokens=0)
-        await limiter.charge("ada", "fast", limits, input_tokens=0, output_tokens=0)
-
-    run(play())
 
 
 # -- event log ------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def programs() -> Path:
     pytest.skip("PostgreSQL's server is not installed")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -58,7 +58,7 @@ class Postgres:
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
         self._again: str | None = None
-        self.port = _free_port()
+        self.port = free_port()
         options = ("-A", "trust", "-U", _FIRST, "--locale=C.UTF-8", "--no-sync")
         self._run(self._programs / "initdb", "-D", folder / "data", *options)
         self.start()

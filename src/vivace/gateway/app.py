@@ -38,7 +38,6 @@ from vivace.engines.base import Card, Engine
 from vivace.engines.building import build_engine
 from vivace.engines.llamacpp import accelerators, llamacpp_command
 from vivace.errors import ConfigError, StoreError
-from vivace.fleet_config import check_fleet
 from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
@@ -53,13 +52,13 @@ from vivace.gateway.keeping.counting import counted
 from vivace.gateway.keeping.kept import Keeper
 from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.keyring import Keyring
-from vivace.gateway.limiter import LocalLimiter
 from vivace.gateway.listening import Listening
 from vivace.gateway.membership import Membership
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.parts import (
     build_journal,
+    build_limiter,
     build_store,
     build_tier,
     migrate_store,
@@ -101,7 +100,6 @@ class Gateway:
     def __init__(self, config: Config, base: Path) -> None:
         """``base`` is where relative paths in the configuration start."""
         limits = config.limits
-        check_fleet(config.fleet)  # whoever made the configuration, and however
         self._config = config
         self._started: list[Engine] = []
         self._loaded: list[Engine] = []
@@ -148,7 +146,9 @@ class Gateway:
         self.metrics.show_store(lambda: store.trouble is None)
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
-        self.limiter = LocalLimiter()
+        self.limiter = build_limiter(config.fleet, self._gateways)
+        if config.fleet.valkey is not None:
+            self.metrics.show_limits(self.limiter)
         runs = LocalRuns()
         self.recovery = Recovery(
             self.keeper, self.archive, runs, resume_seconds=config.store.resume_seconds
@@ -223,6 +223,9 @@ class Gateway:
                 await self.recovery.look()
             except StoreError:  # a damaged one is told of by /readyz
                 self.supervisor.watch("turns left open", self._look_again)
+        if self._config.fleet.valkey is not None:
+            await self.limiter.open()
+            self.supervisor.watch("limits", self.limiter.watch)
         self.supervisor.watch("parked", self.recovery.watch)
         self.supervisor.watch("going on", self.runner.reviving.watch)
         self.supervisor.watch("deadlines", self.connections.watch)
@@ -240,6 +243,7 @@ class Gateway:
             await self.supervisor.stop()
             for engine in self._started:
                 await engine.stop()
+            await self.limiter.close()
             await self.keeper.write_owed()
             await self.archive.close()
             self.keeper.close()
@@ -254,6 +258,10 @@ class Gateway:
     @property
     def loading(self) -> bool:
         return len(self._loaded) < len(self._own)
+
+    def _gateways(self) -> int:
+        """How many were last seen that answer for the same keys."""
+        return 1
 
     async def _watch_keys(self) -> None:
         """A revoked key ends within a second all that it began, without a restart."""

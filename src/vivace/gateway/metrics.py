@@ -17,6 +17,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from vivace import __version__
+from vivace.counters.base import Limiter
 from vivace.scheduling.memory import Memory
 from vivace.supervisor import Supervisor
 
@@ -143,6 +144,9 @@ class Metrics:
         up = Gauge("vivace_store_up", "Whether turns can be kept.", registry=self.registry)
         up.set_function(works)
 
+    def show_limits(self, limiter: Limiter) -> None:
+        self.registry.register(_Limits(limiter))
+
     def show_memory(self, memory: Memory) -> None:
         self.registry.register(_Memory(memory))
 
@@ -174,6 +178,27 @@ def _alive() -> int:
         return len(asyncio.all_tasks())
     except RuntimeError:  # nothing runs yet: a collector is asked once when it is made known
         return 0
+
+
+class _Limits(Collector):
+    """Asks the limiter when somebody reads."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+
+    def collect(self) -> Iterable[Metric]:
+        shared = GaugeMetricFamily(
+            "vivace_limits_shared",
+            "Whether limits are counted with all other gateways (fleet.valkey); otherwise this one "
+            "gives out its share.",
+            float(self._limiter.shared),
+        )
+        losses = CounterMetricFamily(
+            "vivace_limits_losses",
+            "How often they could not be any more; each lets pass at most one limit more.",
+            self._limiter.losses,
+        )
+        return shared, losses
 
 
 class _Memory(Collector):

@@ -1,13 +1,15 @@
-"""The parts that a configuration names, as it names them: tiers, the store and its journal."""
+"""The parts that a configuration names, as it names them: tiers, store and counters."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from vivace.config import StoreConfig, TierConfig, check_store
+from vivace.config import FleetConfig, StoreConfig, TierConfig, check_store, check_valkey
+from vivace.counters.base import Limiter
+from vivace.counters.local import LocalLimiter
 from vivace.errors import ConfigError
 from vivace.extras import how_to_install
 from vivace.scheduling.tiers import Tier
@@ -15,7 +17,7 @@ from vivace.store.base import Journal, Store
 from vivace.store.journal import FileJournal
 from vivace.store.sqlite import SqliteStore
 
-__all__ = ["build_journal", "build_store", "build_tier", "migrate_store"]
+__all__ = ["build_journal", "build_limiter", "build_store", "build_tier", "migrate_store"]
 
 _MEGABYTE = 1_000_000
 
@@ -26,7 +28,7 @@ def build_store(config: StoreConfig, base: Path) -> Store:
     if config.url is None:
         path = config.path if config.path == ":memory:" else base / config.path
         return SqliteStore(path, max_age=max_age, max_bytes=max_bytes)
-    with _needing_postgres():
+    with _needing("store.url", "asyncpg", "postgres"):
         from vivace.store.postgres import PostgresStore
     return PostgresStore(config.url, max_age=max_age, max_bytes=max_bytes)
 
@@ -35,19 +37,30 @@ def migrate_store(config: StoreConfig) -> list[str]:
     """What was applied to a store in PostgreSQL."""
     assert config.url is not None
     check_store(config)
-    with _needing_postgres():
+    with _needing("store.url", "asyncpg", "postgres"):
         from vivace.store.migrating import migrate
     return asyncio.run(migrate(config.url))
 
 
+def build_limiter(config: FleetConfig, gateways: Callable[[], int]) -> Limiter:
+    """``gateways``: how many were last seen, each of which has its share when it counts alone."""
+    check_valkey(config)
+    if config.valkey is None:
+        return LocalLimiter(gateways)
+    with _needing("fleet.valkey", "redis", "fleet"):
+        from vivace.counters.line import Line
+        from vivace.counters.valkey import SCRIPT, ValkeyLimiter
+    return ValkeyLimiter(Line(config.valkey, SCRIPT), gateways)
+
+
 @contextlib.contextmanager
-def _needing_postgres() -> Iterator[None]:
+def _needing(setting: str, package: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
         raise ConfigError(
-            "store.url needs asyncpg, which is not installed. Install it with: "
-            f"{how_to_install('postgres')}"
+            f"{setting} needs {package}, which is not installed. Install it with: "
+            f"{how_to_install(extra)}"
         ) from error
 
 

@@ -15,6 +15,7 @@ from vivace.conversation.chain import tools_in
 from vivace.conversation.context import fit, refuse_images
 from vivace.conversation.deltas import Tokens
 from vivace.conversation.session import Ticket
+from vivace.counters.base import Grant, Limiter
 from vivace.engines.base import Chat, Engine, Fill, QueueingEngine, Sampling, Tally, Work
 from vivace.engines.continuing import can_continue
 from vivace.engines.messages import estimate_tokens
@@ -29,7 +30,6 @@ from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.display import Shown, for_codex, for_everyone
 from vivace.gateway.ids import now
-from vivace.gateway.ports import Grant, Limiter
 from vivace.protocol.events import Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import CreateResponse, TextConfig, Toolbox

@@ -1,8 +1,9 @@
 """What a gateway must share when it is one of several: ports, which may wait for others to answer.
 
-The turn store is the first of them (``store/base.py``). Behind each stands an implementation that
-keeps all of it in this process and never waits: ``limiter.py`` (rate limits), ``records.py`` in
-``resuming`` (the event log) and ``runs.py`` (the directory of running turns). The queue is none of
+The turn store is the first of them (``store/base.py``), rate limits are the second
+(``counters/base.py``). Behind each stands an implementation that keeps all of it in this process
+and never waits, here ``records.py`` in ``resuming`` (the event log) and ``runs.py`` (the directory
+of running turns). The queue is none of
 them: it belongs where the slots are, with the engines.
 
 Whoever calls a port must be right even if the answer takes its time, and other turns go on
@@ -19,40 +20,15 @@ from msgspec import Struct
 from vivace.conversation.log import Entry
 from vivace.protocol.events import Event, Response, ResponseEvent
 from vivace.protocol.requests import Interrupt, Steer
-from vivace.scheduling.limits import Limits, Window
 
 __all__ = [
     "EventLog",
-    "Grant",
-    "Limiter",
     "Reader",
     "Record",
     "RunDirectory",
     "RunningTurn",
     "Told",
 ]
-
-
-# -- limits ---------------------------------------------------------------------------------------
-
-
-class Grant(Protocol):
-    """Leave for one request, which was charged for by an estimate."""
-
-    async def settle(self, *, input_tokens: int, output_tokens: int) -> None:
-        """Charge what was really used instead, now that it has ended; only once."""
-
-
-class Limiter(Protocol):
-    """What a key may use in a minute of each tier, whichever gateway it asks."""
-
-    async def charge(
-        self, owner: str, tier: str, limits: Limits, *, input_tokens: int, output_tokens: int
-    ) -> Grant:
-        """Raises ``TooManyRequests`` when that would be too much."""
-
-    async def windows(self, owner: str, tier: str, limits: Limits) -> list[Window]:
-        """What is used of each limit, and left."""
 
 
 # -- events ---------------------------------------------------------------------------------------

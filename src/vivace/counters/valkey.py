@@ -1,0 +1,247 @@
+"""Rate limits of the keys that ask any gateway, counted in Valkey (or Redis).
+
+One call of a script charges requests, tokens and concurrency together, and one settles them
+(``limits.lua``). Valkey may be lost at any time. While it is, each gateway counts alone and gives
+out its share, so a loss lets pass at most one limit more, and a request has waited for it once at
+most, 20 ms.
+
+What is sent there is numbers, ids of charges, and a digest in place of the owner and the tier.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+
+from msgspec import Struct
+
+from vivace.counters.line import Answer, Line
+from vivace.counters.local import LocalGrant, LocalLimiter
+from vivace.scheduling import limits as law
+from vivace.scheduling.limits import Amounts, Limits, Window
+
+__all__ = ["SCRIPT", "ValkeyGrant", "ValkeyLimiter"]
+
+SCRIPT = files("vivace.counters").joinpath("limits.lua").read_text("utf-8")
+
+_LEASE = 30.0
+"""Seconds for which a charge stays open without being renewed: its gateway may have died."""
+_RENEW_EVERY = 5.0
+_RENEWED_AT_ONCE = 200
+_FRESH = 0.05
+"""Seconds for which what a charge told of the limits need not be asked again."""
+_MOST_SEEN = 1000
+_MOST_OWED = 10_000
+
+Keys = tuple[str, str, str]
+
+
+class _Seen(Struct, frozen=True):
+    """What Valkey told of one owner's use of a tier."""
+
+    at: float
+    """By our clock."""
+    now: float
+    """By its clock."""
+    arrivals: tuple[float, float, float]
+
+
+class ValkeyGrant:
+    __slots__ = ("_limiter", "_limits", "_open", "id", "place")
+
+    def __init__(
+        self, limiter: ValkeyLimiter, name: str, place: tuple[str, str], limits: Limits
+    ) -> None:
+        self.id = name
+        self.place = place
+        self._limiter = limiter
+        self._limits = limits
+        self._open = True
+
+    async def settle(self, *, input_tokens: int, output_tokens: int) -> None:
+        if self._open:
+            self._open = False
+            await self._limiter.settle(self, self._limits, (1, input_tokens, output_tokens))
+
+
+class ValkeyLimiter:
+    def __init__(
+        self,
+        line: Line,
+        gateways: Callable[[], int] = lambda: 1,
+        *,
+        lease: float = _LEASE,
+        renew_every: float = _RENEW_EVERY,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """``gateways``: how many there were when they were last seen. ``clock`` is for tests; it
+        is Valkey's own otherwise."""
+        self._line = line
+        self._own = LocalLimiter(gateways)
+        self._lease = lease
+        self._renew_every = renew_every
+        self._clock = clock
+        self._names = itertools.count()
+        self._name = secrets.token_hex(8)
+        self._open: dict[str, tuple[str, str]] = {}
+        """Charges in Valkey that are to be renewed, and whose they are."""
+        self._owed: deque[tuple[float, Keys, str, tuple[str, ...]]] = deque(maxlen=_MOST_OWED)
+        """Settlements that Valkey has not confirmed: until when they mean anything, and what."""
+        self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
+
+    @property
+    def shared(self) -> bool:
+        return self._line.up
+
+    @property
+    def losses(self) -> int:
+        return self._line.losses
+
+    # -- charging ---------------------------------------------------------------------------------
+
+    async def charge(
+        self, owner: str, tier: str, limits: Limits, *, input_tokens: int, output_tokens: int
+    ) -> ValkeyGrant | LocalGrant:
+        amounts = (1, input_tokens, output_tokens)
+        if limits.any and self._line.up:
+            law.check_size(tier, limits, amounts)
+            name = f"{self._name}.{next(self._names):x}"
+            answer = await self._admit(name, (owner, tier), limits, amounts)
+            if answer is not None:
+                self._heard((owner, tier), answer[1:5])
+                if not answer[0]:
+                    self._refuse((owner, tier), limits, amounts, answer[5])
+                self._open[name] = (owner, tier)
+                return ValkeyGrant(self, name, (owner, tier), limits)
+        return await self._own.charge(
+            owner, tier, limits, input_tokens=input_tokens, output_tokens=output_tokens
+        )
+
+    async def _admit(
+        self, name: str, place: tuple[str, str], limits: Limits, amounts: Amounts
+    ) -> Answer:
+        most = "" if limits.concurrency is None else str(limits.concurrency)
+        costs = _written(law.costs(limits, amounts))
+        answer: Answer = None
+        try:
+            answer = await self._ask(place, "admit", name, repr(self._lease), most, *costs)
+        finally:
+            if answer is None:  # nobody is going to settle what may have been charged
+                self._settle(name, place, ("", "", ""))
+        return answer
+
+    def _refuse(
+        self, place: tuple[str, str], limits: Limits, amounts: Amounts, running: int
+    ) -> None:
+        seen = self._seen[place]
+        law.check(place[1], limits, amounts, seen.arrivals, running, seen.now)
+        raise RuntimeError("limits.lua refused what limits.py lets pass")
+
+    # -- settling ---------------------------------------------------------------------------------
+
+    async def settle(self, grant: ValkeyGrant, limits: Limits, amounts: Amounts) -> None:
+        self._open.pop(grant.id, None)
+        self._seen.pop(grant.place, None)
+        costs = _written(law.costs(limits, amounts))
+        # Whoever is told of the end may ask again at once, and finds room.
+        await asyncio.wait({self._settle(grant.id, grant.place, costs)})
+
+    def _settle(
+        self, name: str, place: tuple[str, str], costs: tuple[str, ...]
+    ) -> asyncio.Future[Answer]:
+        """What is not confirmed is sent again; the second time changes nothing."""
+        until = time.monotonic() + self._lease
+        keys = _keys(*place)
+        return self._send_settlement(until, keys, name, costs)
+
+    def _send_settlement(
+        self, until: float, keys: Keys, name: str, costs: tuple[str, ...]
+    ) -> asyncio.Future[Answer]:
+        def told(answer: asyncio.Future[Answer]) -> None:
+            if answer.cancelled() or answer.result() is None:
+                self._owed.append((until, keys, name, costs))
+
+        answer = self._line.ask(keys, "settle", self._now(), name, repr(self._lease), *costs)
+        answer.add_done_callback(told)
+        return answer
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    async def windows(self, owner: str, tier: str, limits: Limits) -> list[Window]:
+        place = (owner, tier)
+        if limits.any and self._line.up and not self._is_fresh(place):
+            answer = await self._ask(place, "look")
+            if answer is not None:
+                self._heard(place, answer)
+        if limits.any and self._line.up and (seen := self._seen.get(place)) is not None:
+            passed = 0.0 if self._clock else time.monotonic() - seen.at
+            return law.windows(limits, seen.arrivals, seen.now + passed)
+        return await self._own.windows(owner, tier, limits)
+
+    def _is_fresh(self, place: tuple[str, str]) -> bool:
+        seen = self._seen.get(place)
+        return seen is not None and not self._clock and time.monotonic() - seen.at < _FRESH
+
+    def _heard(self, place: tuple[str, str], told: Iterable[str | bytes]) -> None:
+        now, requests, read, written = map(float, told)
+        self._seen.pop(place, None)
+        self._seen[place] = _Seen(time.monotonic(), now, (requests, read, written))
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.popitem(last=False)
+
+    # -- all the time -----------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        await self._line.probe()
+
+    async def watch(self) -> None:
+        """Finds Valkey again when it was lost, and keeps open what runs here."""
+        while True:
+            if not self._line.up:
+                await self._line.reconnect()
+            self._pay()
+            await self._renew()
+            await self._line.lost(self._renew_every)
+
+    def _pay(self) -> None:
+        now, owed = time.monotonic(), [*self._owed]
+        self._owed.clear()
+        for until, keys, name, costs in owed:
+            if until > now:
+                self._send_settlement(until, keys, name, costs)
+
+    async def _renew(self) -> None:
+        """Few at a time, so that who asks meanwhile does not wait for all of them."""
+        places: dict[tuple[str, str], list[str]] = {}
+        for name, place in self._open.items():
+            places.setdefault(place, []).append(name)
+        for place, names in places.items():
+            for first in range(0, len(names), _RENEWED_AT_ONCE):
+                some = names[first : first + _RENEWED_AT_ONCE]
+                await self._ask(place, "renew", repr(self._lease), *some)
+
+    async def close(self) -> None:
+        await self._line.close()
+
+    def _ask(self, place: tuple[str, str], what: str, *arguments: str) -> asyncio.Future[Answer]:
+        return self._line.ask(_keys(*place), what, self._now(), *arguments)
+
+    def _now(self) -> str:
+        return "" if self._clock is None else repr(self._clock())
+
+
+def _keys(owner: str, tier: str) -> Keys:
+    """The braces keep them on one server of a cluster."""
+    who = hashlib.blake2b(f"{owner}\0{tier}".encode(), digest_size=16).hexdigest()
+    head = f"vivace:limits:{{{who}}}"
+    return f"{head}:arrivals", f"{head}:charges", f"{head}:turns"
+
+
+def _written(costs: Iterable[float | None]) -> tuple[str, ...]:
+    return tuple("" if cost is None else repr(cost) for cost in costs)
