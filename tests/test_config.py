@@ -317,6 +317,56 @@ def test_a_store_that_cannot_be_meant_is_refused(path: Path, store: str, said: s
     assert "secret" not in str(caught.value)
 
 
+# -- a fleet --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1:6379/0",
+        "redis://ada:secret@localhost",
+        "rediss://[::1]:6380/2?ssl_ca_certs=ca.pem",
+        "unix:///run/valkey.sock?db=1",
+    ],
+)
+def test_a_valkey_of_this_machine_needs_no_more_than_its_url(path: Path, url: str) -> None:
+    assert read(path, SMALL + f'[fleet]\nvalkey = "{url}"\n').fleet.valkey == url
+
+
+def test_a_valkey_on_another_machine_must_be_meant(path: Path) -> None:
+    fleet = '[fleet]\nvalkey = "rediss://ada:secret@counters.example.com/0"\n'
+    with pytest.raises(ConfigError, match=r"fleet.valkey is on counters.example.com") as said:
+        read(path, SMALL + fleet)
+    assert "secret" not in str(said.value)
+    assert "allow_remote = true" in str(said.value)
+    assert read(path, SMALL + fleet + "allow_remote = true\n").fleet.allow_remote
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:6379",
+        "redis://",
+        "redis://?host=counters.example.com",
+        "redis://ada:secret@127.0.0.1:many/0",
+        "redis://ada:secret@127.0.0.1/first",
+        "redis://ada:secret@127.0.0.1/0?host=counters.example.com",
+        "rediss://ada:secret@127.0.0.1/0?ssl_cert_reqs=none",
+        "unix://counters.example.com/valkey.sock",
+        "unix:valkey.sock",
+    ],
+)
+def test_a_valkey_that_cannot_be_meant_is_refused(path: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match=r"fleet\.valkey") as caught:
+        read(path, SMALL + f'[fleet]\nvalkey = "{url}"\n')
+    assert "secret" not in str(caught.value)
+
+
+def test_a_mistaken_key_of_the_fleet_is_named(path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'valkey'"):
+        read(path, SMALL + '[fleet]\nvalky = "redis://127.0.0.1"\n')
+
+
 # -- names of other makers' models ----------------------------------------------------------------
 
 TIERS = '[[tiers]]\nname = "fast"\nengines = ["demo"]\n'

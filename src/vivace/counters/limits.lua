@@ -1,17 +1,22 @@
 -- The law of scheduling/limits.py, where several gateways meet. Each call is one step for all of
 -- them, by the clock of this server; read that module first.
 --
---   KEYS  of one owner in one tier: arrivals (hash), charges (list), turns (sorted set)
+--   KEYS  of one owner in one tier: arrivals (hash), charges (string), turns (sorted set)
 --   ARGV  which function, now ('' for the server's clock), and what it takes
 --
--- A charge is 'ID AT COST AT COST AT COST', once for each of requests, input and output, all in
--- seconds. A settled one has '-' for an ID, and two that follow each other become one. An open one
--- has its ID among the turns, with the time until which it is believed: whose gateway has died is
--- taken to have used what it was charged. All keys go by themselves when they say nothing any more.
+-- The charges stand one behind the other: an id, and for each of requests, input and output when it
+-- was charged and what it cost, in seconds. A settled one has no id, and two that follow each other
+-- become one. An open one is also among the turns, with the time until which it is believed: whose
+-- gateway has died is taken to have used what it was charged.
+--
+-- A charge after which all that was charged would be given back by now, had it begun then, can
+-- never matter again, and is forgotten. All keys go by themselves when they say nothing any more.
 
 local arrivals_key, charges_key, turns_key = KEYS[1], KEYS[2], KEYS[3]
 local MINUTE, GRAIN, NEVER = 60, 1e-4, -math.huge
-local SETTLED = '-'
+local SETTLED = string.rep('-', 24)
+local FORM, ID_SIZE, SIZE = '<dddddd', 24, 72
+local AT_ONCE = 100 -- of the dead, so that nobody waits for a great burial
 local BACK = 1 -- seconds that the clock may go back; beyond, what we know means nothing
 local SLACK = 1 -- seconds that a key outlives what it says
 
@@ -65,92 +70,78 @@ local function advance(arrival, cost, at)
   return math.max(arrival, at) + cost
 end
 
-local FORM = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
-
-local function read_charges()
-  local charges = redis.call('LRANGE', charges_key, 0, -1)
-  for place, text in ipairs(charges) do
-    local id, at1, cost1, at2, cost2, at3, cost3 = string.match(text, FORM)
-    charges[place] = {
-      id = id,
-      at = { tonumber(at1), tonumber(at2), tonumber(at3) },
-      cost = { tonumber(cost1), tonumber(cost2), tonumber(cost3) },
-      text = text,
-    }
-  end
-  return charges
+local function written(id, at, costs)
+  return id .. struct.pack(FORM, at, costs[1], at, costs[2], at, costs[3])
 end
 
-local function written(charge)
-  local at, cost = charge.at, charge.cost
-  return table.concat({
-    charge.id, exact(at[1]), exact(cost[1]), exact(at[2]), exact(cost[2]), exact(at[3]), exact(cost[3]),
-  }, ' ')
-end
-
+-- Two that are settled and follow each other, as one.
 local function joined(one, other)
-  local both = { id = SETTLED, at = {}, cost = {} }
-  for kind = 1, 3 do
-    both.at[kind] = math.max(one.at[kind], other.at[kind] - one.cost[kind])
-    both.cost[kind] = one.cost[kind] + other.cost[kind]
-  end
-  return both
+  local a1, c1, a2, c2, a3, c3 = struct.unpack(FORM, one, ID_SIZE + 1)
+  local b1, d1, b2, d2, b3, d3 = struct.unpack(FORM, other, ID_SIZE + 1)
+  return SETTLED .. struct.pack(
+    FORM,
+    math.max(a1, b1 - c1), c1 + d1,
+    math.max(a2, b2 - c2), c2 + d2,
+    math.max(a3, b3 - c3), c3 + d3
+  )
 end
 
--- Writes back what has no text of its own any more, and all that follows it.
-local function write_charges(charges)
-  local fewer = {}
-  for _, charge in ipairs(charges) do
-    local last = fewer[#fewer]
-    if last and last.id == SETTLED and charge.id == SETTLED then
-      fewer[#fewer] = joined(last, charge)
-    else
-      fewer[#fewer + 1] = charge
+local function is_settled(charges, place)
+  return string.sub(charges, place, place + ID_SIZE - 1) == SETTLED
+end
+
+-- The charges with this one settled: it cost no more than these, where they are given.
+local function settled(charges, id, costs)
+  local place = string.find(charges, id, 1, true)
+  if not place then
+    return charges
+  end
+  local a1, c1, a2, c2, a3, c3 = struct.unpack(FORM, charges, place + ID_SIZE)
+  if costs then
+    c1, c2, c3 = math.min(c1, costs[1]), math.min(c2, costs[2]), math.min(c3, costs[3])
+  end
+  local one = SETTLED .. struct.pack(FORM, a1, c1, a2, c2, a3, c3)
+  local before, after = place - 1, place + SIZE
+  if before > 0 and is_settled(charges, place - SIZE) then
+    one = joined(string.sub(charges, place - SIZE, before), one)
+    before = before - SIZE
+  end
+  if after < #charges and is_settled(charges, after) then
+    one = joined(one, string.sub(charges, after, after + SIZE - 1))
+    after = after + SIZE
+  end
+  return string.sub(charges, 1, before) .. one .. string.sub(charges, after)
+end
+
+-- The arrivals, each the latest that follows from beginning at any of the charges; and the charges
+-- without those before the first from which anything follows that is still to come.
+local function told_by(charges, now)
+  local l1, l2, l3, s1, s2, s3 = NEVER, NEVER, NEVER, 0, 0, 0
+  local first = #charges + 1
+  for place = #charges - SIZE + 1, 1, -SIZE do
+    local a1, c1, a2, c2, a3, c3 = struct.unpack(FORM, charges, place + ID_SIZE)
+    s1, s2, s3 = s1 + c1, s2 + c2, s3 + c3
+    local t1, t2, t3 = a1 + s1, a2 + s2, a3 + s3
+    if t1 > now or t2 > now or t3 > now then
+      first = place
     end
+    l1, l2, l3 = math.max(l1, t1), math.max(l2, t2), math.max(l3, t3)
   end
-  local same = 0
-  while same < #fewer and fewer[same + 1].text do
-    same = same + 1
-  end
-  if same == 0 then
-    redis.call('DEL', charges_key)
-  else
-    redis.call('LTRIM', charges_key, 0, same - 1)
-  end
-  for first = same + 1, #fewer, 1000 do
-    local texts = {}
-    for place = first, math.min(first + 999, #fewer) do
-      texts[#texts + 1] = fewer[place].text or written(fewer[place])
-    end
-    redis.call('RPUSH', charges_key, unpack(texts))
-  end
-  local arrivals = { NEVER, NEVER, NEVER }
-  for _, charge in ipairs(fewer) do
-    for kind = 1, 3 do
-      arrivals[kind] = advance(arrivals[kind], charge.cost[kind], charge.at[kind])
-    end
-  end
-  return arrivals
+  return { l1, l2, l3 }, string.sub(charges, first)
 end
 
 -- Those of the dead stay charged as they were, and do not run any more.
 local function bury(now, arrivals, lease)
-  local dead = redis.call('ZRANGEBYSCORE', turns_key, '-inf', exact(now))
+  local dead = redis.call('ZRANGEBYSCORE', turns_key, '-inf', exact(now), 'LIMIT', 0, AT_ONCE)
   if #dead == 0 then
     return
   end
-  redis.call('ZREMRANGEBYSCORE', turns_key, '-inf', exact(now))
-  local gone = {}
+  redis.call('ZREM', turns_key, unpack(dead))
+  local charges = redis.call('GET', charges_key) or ''
   for _, id in ipairs(dead) do
-    gone[id] = true
+    charges = settled(charges, id)
   end
-  local charges = read_charges()
-  for _, charge in ipairs(charges) do
-    if gone[charge.id] then
-      charge.id, charge.text = SETTLED, nil
-    end
-  end
-  write_charges(charges)
+  redis.call('SET', charges_key, charges)
   keep(now, arrivals, lease)
 end
 
@@ -158,24 +149,31 @@ end
 
 local ask = {}
 
+local function three(...)
+  local numbers = {}
+  for kind = 1, 3 do
+    numbers[kind] = tonumber((select(kind, ...))) or false
+  end
+  return numbers
+end
+
 -- id, seconds until it must be renewed, how many at a time, costs; '' where there is no limit.
--- Whether it passed, now, the arrivals, and how many run: before it if it did not, and with it if so.
+-- Whether it passed, now, the arrivals, and how many run: without it if it did not, with it if so.
 function ask.admit(id, lease, most, ...)
   local now, arrivals = known()
   lease = tonumber(lease)
   bury(now, arrivals, lease)
-  local running = redis.call('ZCARD', turns_key)
-  local costs, passes, rated = {}, true, false
-  if most ~= '' and running >= tonumber(most) then
-    passes = false
-  end
+  local running = redis.call('ZCOUNT', turns_key, '(' .. exact(now), '+inf')
+  local passes = most == '' or running < tonumber(most)
+  local costs, rated, idle = three(...), false, true
   for kind = 1, 3 do
-    local cost = tonumber((select(kind, ...)))
-    rated = rated or cost ~= nil
-    costs[kind] = cost or 0
+    local cost = costs[kind]
     if cost and advance(arrivals[kind], cost, now) - now - MINUTE > GRAIN then
       passes = false
     end
+    rated = rated or cost
+    idle = idle and arrivals[kind] <= now
+    costs[kind] = cost or 0
   end
   if passes then
     running = running + 1
@@ -183,7 +181,7 @@ function ask.admit(id, lease, most, ...)
       arrivals[kind] = advance(arrivals[kind], costs[kind], now)
     end
     if rated then
-      redis.call('RPUSH', charges_key, written({ id = id, at = { now, now, now }, cost = costs }))
+      redis.call(idle and 'SET' or 'APPEND', charges_key, written(id, now, costs))
     end
     redis.call('ZADD', turns_key, exact(now + lease), id)
     keep(now, arrivals, lease)
@@ -193,36 +191,41 @@ function ask.admit(id, lease, most, ...)
   }
 end
 
--- id, seconds until those that still run must be renewed, costs of what was used. One that is not
--- open changes nothing.
+-- id, seconds until those that still run must be renewed, what it was charged, what it used. One
+-- that is not open changes nothing.
 function ask.settle(id, lease, ...)
   local now = known()
   if redis.call('ZREM', turns_key, id) == 0 then
     return 0
   end
-  local charges, more, beyond = read_charges(), { 0, 0, 0 }, false
-  for _, charge in ipairs(charges) do
-    if charge.id == id then
-      for kind = 1, 3 do
-        local used = tonumber((select(kind, ...))) or 0
-        if used > charge.cost[kind] then
-          more[kind], beyond = used - charge.cost[kind], true
-        else
-          charge.cost[kind] = used
-        end
-      end
-      charge.id, charge.text = SETTLED, nil
+  local charged, used, beyond = three(...), three(select(4, ...)), false
+  local more = { 0, 0, 0 }
+  for kind = 1, 3 do
+    used[kind] = used[kind] or 0
+    if used[kind] > (charged[kind] or used[kind]) then
+      more[kind], beyond = used[kind] - charged[kind], true
     end
   end
+  local charges = redis.call('GET', charges_key) or ''
   if beyond then
-    charges[#charges + 1] = { id = SETTLED, at = { now, now, now }, cost = more }
+    local debt = written(SETTLED, now, more)
+    local last = #charges - SIZE + 1
+    if last > 0 and is_settled(charges, last) then
+      charges, debt = string.sub(charges, 1, last - 1), joined(string.sub(charges, last), debt)
+    end
+    charges = charges .. debt
   end
-  local arrivals = write_charges(charges)
+  local arrivals, matter = told_by(settled(charges, id, used), now)
   local runs = redis.call('EXISTS', turns_key) == 1
-  if runs or math.max(arrivals[1], arrivals[2], arrivals[3]) > now then
+  if matter ~= '' then
+    redis.call('SET', charges_key, matter)
+  else
+    redis.call('DEL', charges_key)
+  end
+  if runs or matter ~= '' then
     keep(now, arrivals, runs and tonumber(lease) or 0)
   else
-    redis.call('DEL', arrivals_key, charges_key)
+    redis.call('DEL', arrivals_key)
   end
   return 1
 end

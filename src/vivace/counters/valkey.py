@@ -38,6 +38,7 @@ _FRESH = 0.05
 """Seconds for which what a charge told of the limits need not be asked again."""
 _MOST_SEEN = 1000
 _MOST_OWED = 10_000
+_NOTHING = ("", "", "")
 
 Keys = tuple[str, str, str]
 
@@ -53,21 +54,29 @@ class _Seen(Struct, frozen=True):
 
 
 class ValkeyGrant:
-    __slots__ = ("_limiter", "_limits", "_open", "id", "place")
+    __slots__ = ("_amounts", "_limiter", "_limits", "_open", "id", "place")
 
     def __init__(
-        self, limiter: ValkeyLimiter, name: str, place: tuple[str, str], limits: Limits
+        self,
+        limiter: ValkeyLimiter,
+        name: str,
+        place: tuple[str, str],
+        limits: Limits,
+        amounts: Amounts,
     ) -> None:
         self.id = name
         self.place = place
         self._limiter = limiter
         self._limits = limits
+        self._amounts = amounts
         self._open = True
 
     async def settle(self, *, input_tokens: int, output_tokens: int) -> None:
         if self._open:
             self._open = False
-            await self._limiter.settle(self, self._limits, (1, input_tokens, output_tokens))
+            charged = _written(law.costs(self._limits, self._amounts))
+            used = _written(law.costs(self._limits, (1, input_tokens, output_tokens)))
+            await self._limiter.settle(self, (*charged, *used))
 
 
 class ValkeyLimiter:
@@ -111,14 +120,14 @@ class ValkeyLimiter:
         amounts = (1, input_tokens, output_tokens)
         if limits.any and self._line.up:
             law.check_size(tier, limits, amounts)
-            name = f"{self._name}.{next(self._names):x}"
+            name = f"{self._name}{next(self._names) % 2**32:08x}"
             answer = await self._admit(name, (owner, tier), limits, amounts)
             if answer is not None:
                 self._heard((owner, tier), answer[1:5])
                 if not answer[0]:
                     self._refuse((owner, tier), limits, amounts, answer[5])
                 self._open[name] = (owner, tier)
-                return ValkeyGrant(self, name, (owner, tier), limits)
+                return ValkeyGrant(self, name, (owner, tier), limits, amounts)
         return await self._own.charge(
             owner, tier, limits, input_tokens=input_tokens, output_tokens=output_tokens
         )
@@ -133,7 +142,7 @@ class ValkeyLimiter:
             answer = await self._ask(place, "admit", name, repr(self._lease), most, *costs)
         finally:
             if answer is None:  # nobody is going to settle what may have been charged
-                self._settle(name, place, ("", "", ""))
+                self._settle(name, place, (*costs, *_NOTHING))
         return answer
 
     def _refuse(
@@ -145,10 +154,10 @@ class ValkeyLimiter:
 
     # -- settling ---------------------------------------------------------------------------------
 
-    async def settle(self, grant: ValkeyGrant, limits: Limits, amounts: Amounts) -> None:
+    async def settle(self, grant: ValkeyGrant, costs: tuple[str, ...]) -> None:
+        """``costs``: what it was charged, and what it used."""
         self._open.pop(grant.id, None)
         self._seen.pop(grant.place, None)
-        costs = _written(law.costs(limits, amounts))
         # Whoever is told of the end may ask again at once, and finds room.
         await asyncio.wait({self._settle(grant.id, grant.place, costs)})
 
