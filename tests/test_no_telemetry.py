@@ -23,17 +23,22 @@ SPEAKS = {
     "vivace.client.lane_socket": "the same",
     "vivace.client.models": "the same",
     "vivace.client.server_version": "the same",
+    "vivace.counters.line": "the Valkey of fleet.valkey in vivace.toml",
     "vivace.download.transfer": "the hub, when a model is asked for",
     "vivace.download.web": "the same",
     "vivace.engines.llamacpp": "its own socket in a folder of its own",
     "vivace.engines.openai": "the engine's url in vivace.toml",
     "vivace.gateway.app": "listens",
     "vivace.gateway.wire_websocket": "answers",
+    "vivace.store.connections": "the PostgreSQL of store.url in vivace.toml",
+    "vivace.store.migrating": "the same",
+    "vivace.store.postgres": "the same",
+    "vivace.store.postgres_health": "the same",
 }
 NETWORK = (
-    *("aiohttp", "ftplib", "http.client", "httpx", "httpx2", "imaplib", "poplib", "requests"),
-    *("smtplib", "socket", "socketserver", "urllib.request", "urllib3", "webbrowser", "websockets"),
-    *("xmlrpc",),
+    *("aiohttp", "asyncpg", "ftplib", "http.client", "httpx", "httpx2", "imaplib", "poplib"),
+    *("redis", "requests", "smtplib", "socket", "socketserver", "urllib.request", "urllib3"),
+    *("webbrowser", "websockets", "xmlrpc"),
 )
 ADDRESS = re.compile(r"(?:https?|wss?)://((?:[a-z0-9-]+\.)+[a-z]{2,})")
 SHOWN = ("cwe.mitre.org", "docs.oasis-open.org", "opencode.ai")

@@ -16,10 +16,19 @@ from vivace.scheduling.limits import Limits
 
 @contextlib.asynccontextmanager
 async def gateway(
-    valkey: Valkey, gateways: int = 1, *, url: str | None = None, **options: Any
+    valkey: Valkey,
+    gateways: int = 1,
+    *,
+    url: str | None = None,
+    in_time: float = 0.25,
+    **options: Any,
 ) -> AsyncIterator[ValkeyLimiter]:
-    """One that lives inside the block and dies without a word at its end."""
-    limiter = ValkeyLimiter(Line(url or valkey.url, SCRIPT), lambda: gateways, **options)
+    """One that lives inside the block and dies without a word at its end.
+
+    It waits longer than others, so that a machine with much to do is not taken for a fault.
+    """
+    line = Line(url or valkey.url, SCRIPT, in_time=in_time)
+    limiter = ValkeyLimiter(line, lambda: gateways, **options)
     await limiter.open()
     watching = asyncio.create_task(limiter.watch())
     try:

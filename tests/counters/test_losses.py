@@ -23,6 +23,7 @@ from vivace.scheduling.limits import Limits
 
 MINUTE = Limits(requests_per_minute=60)
 ONE = Limits(concurrency=1)
+IN_TIME = 0.02
 WAITED = 0.01
 """Seconds after which a charge counts as one that has waited for Valkey."""
 LONGEST = 0.025
@@ -105,7 +106,7 @@ async def struck(
     """Traffic in the midst of which something is done to the server."""
     limits = Limits(requests_per_minute=600, output_tokens_per_minute=100_000, concurrency=100)
     metronome = Metronome()
-    async with gateway(valkey, 2) as limiter:
+    async with gateway(valkey, 2, in_time=IN_TIME) as limiter:
         done = asyncio.Event()
         began = time.monotonic()
         ticking = asyncio.create_task(metronome.tick())
@@ -177,7 +178,7 @@ def test_one_that_is_always_too_slow_is_waited_for_once(valkey: Valkey) -> None:
     async def play() -> None:
         proxy = await asyncio.start_server(slowly, "127.0.0.1", 0)
         port = proxy.sockets[0].getsockname()[1]
-        async with gateway(valkey, url=f"redis://127.0.0.1:{port}") as limiter:
+        async with gateway(valkey, url=f"redis://127.0.0.1:{port}", in_time=IN_TIME) as limiter:
             assert limiter.shared
             slow.seconds = 0.04
             waits = []

@@ -147,8 +147,7 @@ class Gateway:
         self.keys = Keys(config.keys, Keyring(base))
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
         self.limiter = build_limiter(config.fleet, self._gateways)
-        if config.fleet.valkey is not None:
-            self.metrics.show_limits(self.limiter)
+        self.metrics.show_limits(self.limiter)
         runs = LocalRuns()
         self.recovery = Recovery(
             self.keeper, self.archive, runs, resume_seconds=config.store.resume_seconds
