@@ -165,8 +165,9 @@ class Postgres:
     async def _empty(self, url: str) -> None:
         connection = await asyncpg.connect(url)
         try:
-            for table in ("turns", "orders", "once", "gateways"):
+            for table in ("turns", "orders", "once", "gateways", "access_keys"):
                 await connection.execute(f"DELETE FROM {table}")
+            await connection.execute("UPDATE access_keys_now SET ever = false")
         finally:
             await connection.close()
 

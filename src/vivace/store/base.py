@@ -15,11 +15,14 @@ from typing import Protocol
 
 from vivace.store.values import (
     Accepted,
+    AccessKey,
+    AccessKeys,
     Done,
     Ended,
     Fenced,
     Kept,
     Key,
+    KeyInUse,
     KeyReused,
     NewTurn,
     NotOpen,
@@ -37,13 +40,17 @@ from vivace.store.values import (
 
 __all__ = [
     "Accepted",
+    "AccessKey",
+    "AccessKeys",
     "Done",
     "Ended",
     "Fenced",
     "Journal",
     "Kept",
     "Key",
+    "KeyInUse",
     "KeyReused",
+    "KeyTable",
     "NewTurn",
     "NotOpen",
     "Order",
@@ -166,5 +173,19 @@ class Store(Protocol):
     @property
     def trouble(self) -> str | None:
         """Why turns cannot be kept just now, for whoever runs the server; None if they can."""
+
+    async def close(self) -> None: ...
+
+
+class KeyTable(Protocol):
+    """The keys that every gateway lets in, where the store is one that gateways share."""
+
+    async def changed(self, revision: str | None) -> AccessKeys | None:
+        """All keys, unless they are still as in this revision: then None. To be asked often."""
+
+    async def add(self, key: AccessKey) -> Done | KeyInUse: ...
+
+    async def remove(self, name: str) -> bool:
+        """Whether there was a key of this name."""
 
     async def close(self) -> None: ...

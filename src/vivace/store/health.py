@@ -40,9 +40,14 @@ class Moved(Exception):
 class Health:
     """What went wrong last. A turn that was kept cures it, unless the file itself is spoilt."""
 
-    def __init__(self, words: Callable[[Exception], str | None] | None = None) -> None:
-        """``words`` says what an error means; it is SQLite's unless told otherwise."""
+    def __init__(
+        self, words: Callable[[Exception], str | None] | None = None, *, quiet: bool = False
+    ) -> None:
+        """``words`` says what an error means; it is SQLite's unless told otherwise. ``quiet``: the
+        log is told of it elsewhere."""
         self._explain = words or _words
+        self._log = log.debug if quiet else log.error
+        self._log_end = log.debug if quiet else log.info
         self._words: str | None = None
 
     @property
@@ -54,12 +59,12 @@ class Health:
         words = self._explain(error)
         if words not in (None, self._words) and self._words not in _FOR_GOOD:
             self._words = words
-            log.error("the store %s", words)
+            self._log("the store %s", words)
 
     def recovered(self) -> None:
         if self._words not in (None, *_FOR_GOOD):
             self._words = None
-            log.info("the store works again")
+            self._log_end("the store works again")
 
 
 def is_busy(error: Exception) -> bool:

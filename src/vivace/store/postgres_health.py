@@ -14,7 +14,7 @@ from vivace.errors import StoreError
 
 __all__ = ["Outdated", "is_lost", "is_repeatable", "store_error", "words"]
 
-_SCHEMA = "has no tables for turns, or older ones. Type: vivace store migrate"
+_SCHEMA = "has no tables, or older ones. Type: vivace store migrate"
 
 _BY_STATE = {
     "28000": "does not let this user in; look at the user in [store] url, and at pg_hba.conf",
@@ -71,5 +71,5 @@ def words(error: Exception) -> str | None:
 def store_error(error: Exception, *, uncertain: bool = False) -> StoreError:
     state = getattr(error, "sqlstate", None)
     told = words(error) or f"failed: {type(error).__name__} ({state or 'no state'})"
-    doubt = " Whether the turn was recorded is not known." if uncertain else ""
+    doubt = " Whether it was recorded is not known." if uncertain else ""
     return StoreError(f"The store {told}.{doubt}", uncertain=uncertain)

@@ -6,6 +6,7 @@ wrote has to act on it: be silent when fenced, give back the earlier turn for a 
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Literal
 
 from msgspec import Struct
@@ -14,11 +15,14 @@ __all__ = [
     "OPEN_ORDERS",
     "RECORDED",
     "Accepted",
+    "AccessKey",
+    "AccessKeys",
     "Done",
     "Ended",
     "Fenced",
     "Kept",
     "Key",
+    "KeyInUse",
     "KeyReused",
     "NewTurn",
     "NotOpen",
@@ -170,6 +174,29 @@ class Order(Struct, frozen=True, kw_only=True):
     applied_by: str | None = None
 
 
+# -- who may come in ------------------------------------------------------------------------------
+
+
+class AccessKey(Struct, frozen=True, kw_only=True):
+    """A key that somebody comes in with; the key itself is nowhere."""
+
+    id: str
+    """Whom turns belong to."""
+    name: str
+    sha256: str
+    created_at: date
+
+
+class AccessKeys(Struct, frozen=True):
+    """All of them, as they were at one moment."""
+
+    revision: str
+    """Another after each change."""
+    keys: tuple[AccessKey, ...]
+    ever: bool
+    """Whether there was one at any time."""
+
+
 # -- outcomes -------------------------------------------------------------------------------------
 
 
@@ -189,6 +216,10 @@ class KeyReused(Struct, frozen=True):
     """The key stands for another request, whose turn or order this is."""
 
     used_by: str
+
+
+class KeyInUse(Struct, frozen=True):
+    """The name, id or hash is that of another key that somebody comes in with."""
 
 
 class SteersGone(Struct, frozen=True):
