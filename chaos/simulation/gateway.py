@@ -196,6 +196,7 @@ class Machine:
         given = {
             "build_store": lambda *_: store,
             "build_journal": lambda *_: journal,
+            "build_keyrings": lambda *_: [],
             "build_engine": engine,
             "Metrics": _Nothing,
         }

@@ -149,8 +149,9 @@ class StoreConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         ]
         | None
     ) = None
-    """A PostgreSQL database instead of the file, which several gateways may share; made ready by
-    ``vivace store migrate``. A password may stand in it, or in ``PGPASSWORD``."""
+    """A PostgreSQL database instead of the file, which several gateways may share, and with it the
+    keys of ``vivace keys``; made ready by ``vivace store migrate``. A password may stand in it, or
+    in ``PGPASSWORD``."""
     allow_remote: bool = False
     """Must be true for a database on another machine: prompts and code go there."""
     max_age_days: Days = 30
@@ -226,7 +227,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     node: NodeConfig = field(default_factory=NodeConfig)
     """What ``vivace engine`` does with the engines of this file."""
     keys: tuple[KeyConfig, ...] = ()
-    """Who may use the server. ``vivace keys`` keeps others in a file beside this one."""
+    """Who may use the server. ``vivace keys`` keeps others in a file beside this one, or in the
+    database of ``store.url``."""
     models: Annotated[
         dict[str, Name], Meta(examples=[{"haiku": "fast", "sonnet": "auto", "opus": "deep"}])
     ] = {}
@@ -247,6 +249,7 @@ class _Keys(Struct, frozen=True):
     """That part alone; whatever else there is, is not looked at."""
 
     keys: tuple[KeyConfig, ...] = ()
+    store: StoreConfig = StoreConfig()
 
 
 Table = TypeVar("Table", bound=Struct)
@@ -257,9 +260,12 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
     return check(_with_environment(_read(path), environment), path)
 
 
-def keys_in(path: Path) -> tuple[KeyConfig, ...]:
-    """The keys of a file that may not be right otherwise: others can reach it, and it has none."""
-    return _convert(_read(path), _Keys, path).keys
+def keys_in(path: Path) -> tuple[tuple[KeyConfig, ...], StoreConfig]:
+    """The keys of a file that may not be right otherwise: others can reach it, and it has none.
+    With the store, which may have others."""
+    found = _convert(_read(path), _Keys, path)
+    check_store(found.store, f"{path}: ")
+    return found.keys, found.store
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -309,6 +315,7 @@ def check(raw: dict[str, Any], path: Path) -> Config:
     _check_memory(config, path)
     _check_proxies(config, path)
     made = path.resolve().with_name("keys.json").exists()
+    made = made or config.store.url is not None  # there may be some; nobody comes in until then
     check_reach(config, keys=bool(config.keys) or made, where=f"{path}: ")
     return config
 

@@ -13,10 +13,10 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.attacks.conftest import Serving
 from tests.support.http import RESPONSES, sse
+from tests.support.keyring import Keyring
 from tests.support.process import Serve
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
-from vivace.gateway.keyring import Keyring
 
 
 def bearer(key: str) -> dict[str, str]:

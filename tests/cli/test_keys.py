@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.support.keyring import Keyring
 from vivace.cli.main import commands
 from vivace.errors import ConfigError
-from vivace.gateway.keyring import Keyring
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tests.support.keyring import Keyring
 from vivace import __version__
 from vivace.cli.main import commands
-from vivace.gateway.keyring import Keyring
 from vivace.store.files import Claim
 
 RIGHT = """version = 1

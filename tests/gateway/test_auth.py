@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -17,6 +18,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.http import RESPONSES, sse
+from tests.support.keyring import Keyring, Ring, SharedKeyring
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually, in_time
@@ -25,7 +27,7 @@ from vivace.engines.scripted import Reply, Say, Stall
 from vivace.errors import ConfigError, Unauthorized
 from vivace.gateway.app import Gateway
 from vivace.gateway.auth import Keys
-from vivace.gateway.keyring import Keyring
+from vivace.gateway.key_file import KeyFile
 
 FOREVER = Stall(60)
 """Longer than any test waits; what follows it is never said."""
@@ -49,33 +51,56 @@ def keyring(tmp_path: Path) -> Keyring:
     return Keyring(tmp_path)
 
 
+@pytest.fixture(params=["file", "table"])
+def ring(request: pytest.FixtureRequest, tmp_path: Path) -> Ring:
+    """Keys that are kept here, and those that gateways share: no client can tell."""
+    if request.param == "file":
+        return Keyring(tmp_path)
+    return SharedKeyring(request.getfixturevalue("postgres").emptied())
+
+
+def serving(ring: Ring, folder: Path) -> RunningGateway:
+    return RunningGateway(config=configuration(store=ring.store), base=folder)
+
+
+class Watch:
+    """Keys as a server has them that looks at this file."""
+
+    def __init__(self, keyring: Keyring, *configured: KeyConfig) -> None:
+        self.file = KeyFile(keyring.path.parent)
+        self.keys = Keys(configured, [self.file])
+
+    def look(self) -> dict[str, str]:
+        return asyncio.run(self.keys.look(self.file))
+
+
 # -- coming and going -----------------------------------------------------------------------------
 
 
-def test_keys_are_made_and_revoked_without_a_restart(keyring: Keyring, tmp_path: Path) -> None:
-    with RunningGateway(base=tmp_path) as gateway:
+def test_keys_are_made_and_revoked_without_a_restart(ring: Ring, tmp_path: Path) -> None:
+    with serving(ring, tmp_path) as gateway:
         assert ask(gateway, "none") == 200
-        ann = keyring.create("ann")
+        ann = ring.create("ann")
         eventually(lambda: ask(gateway, "none") == 401)
         assert ask(gateway, ann) == 200
-        bob = keyring.create("bob")
+        bob = ring.create("bob")
         eventually(lambda: ask(gateway, bob) == 200)
-        keyring.revoke("ann")
+        ring.revoke("ann")
         eventually(lambda: ask(gateway, ann) == 401)
         assert ask(gateway, bob) == 200
 
 
 def test_a_revoked_key_s_idle_connection_is_closed_within_a_second(
-    keyring: Keyring, tmp_path: Path
+    ring: Ring, tmp_path: Path
 ) -> None:
-    ann, bob = (bearer(keyring.create(name)) for name in ("ann", "bob"))
+    ann, bob = (bearer(ring.create(name)) for name in ("ann", "bob"))
     with (
-        RunningGateway(base=tmp_path) as gateway,
+        serving(ring, tmp_path) as gateway,
         Socket(gateway.url, ann) as socket,
         Socket(gateway.url, bob) as other,
     ):
         assert socket.turn("Hi")["type"] == "response.completed"
-        keyring.revoke("ann")
+        ring.revoke("ann")
         with pytest.raises(ConnectionClosed) as closed:
             socket.read(timeout=1)
         assert closed.value.rcvd is not None
@@ -83,10 +108,13 @@ def test_a_revoked_key_s_idle_connection_is_closed_within_a_second(
         assert other.turn("Hi")["type"] == "response.completed"
 
 
-def test_the_first_key_ends_what_was_begun_without_one(keyring: Keyring, tmp_path: Path) -> None:
-    with RunningGateway(base=tmp_path) as gateway, Socket(gateway.url) as socket:
+def test_the_first_key_ends_what_was_begun_without_one(ring: Ring, tmp_path: Path) -> None:
+    with (
+        serving(ring, tmp_path) as gateway,
+        Socket(gateway.url) as socket,
+    ):
         assert socket.turn("Hi")["type"] == "response.completed"
-        keyring.create("ann")
+        ring.create("ann")
         with pytest.raises(ConnectionClosed):
             socket.read(timeout=1)
 
@@ -117,10 +145,10 @@ WAYS: dict[str, Way] = {
 
 
 @in_time
-def test_revoking_a_key_ends_its_turns_and_no_others(keyring: Keyring, tmp_path: Path) -> None:
+def test_revoking_a_key_ends_its_turns_and_no_others(ring: Ring, tmp_path: Path) -> None:
     """Those on the engine, and the one that waits for it."""
-    ann, bob = keyring.create("ann"), keyring.create("bob")
-    config = configuration(engine={"slots": len(WAYS)})
+    ann, bob = ring.create("ann"), ring.create("bob")
+    config = configuration(engine={"slots": len(WAYS)}, store=ring.store)
     replies = [Reply(when="wait", then=(Say("Well"), FOREVER))]
     with (
         RunningGateway(replies, config=config, base=tmp_path) as gateway,
@@ -135,7 +163,7 @@ def test_revoking_a_key_ends_its_turns_and_no_others(keyring: Keyring, tmp_path:
         metrics = gateway.gateway.metrics.running.labels("local-model")
         eventually(lambda: metrics._value.get() == len(WAYS) + 1)
         revoked = time.monotonic()
-        keyring.revoke("ann")
+        ring.revoke("ann")
         assert {name: each.result(5) for name, each in told.items()} == dict.fromkeys(WAYS, True)
         assert time.monotonic() - revoked < 1
         assert gateway.engine.running() == 1
@@ -143,15 +171,18 @@ def test_revoking_a_key_ends_its_turns_and_no_others(keyring: Keyring, tmp_path:
         assert other.turn("Hi", stream_id="second")["type"] == "response.completed"
 
 
-def test_what_a_revoked_key_asks_on_the_way_in_is_refused(keyring: Keyring, tmp_path: Path) -> None:
+def test_what_a_revoked_key_asks_on_the_way_in_is_refused(ring: Ring, tmp_path: Path) -> None:
     """Its request was let in; the key is revoked before all of it is here."""
-    ann = keyring.create("ann")
+    ann = ring.create("ann")
     body = json.dumps({"input": "Hi"}).encode()
-    with RunningGateway(base=tmp_path) as gateway, client(gateway, ann) as http:
+    with (
+        serving(ring, tmp_path) as gateway,
+        client(gateway, ann) as http,
+    ):
 
         def slowly() -> Any:
             yield body[:5]
-            keyring.revoke("ann")
+            ring.revoke("ann")
             eventually(lambda: ask(gateway, ann) == 401)
             yield body[5:]
 
@@ -161,14 +192,14 @@ def test_what_a_revoked_key_asks_on_the_way_in_is_refused(keyring: Keyring, tmp_
         assert gateway.engine.running() == 0
 
 
-def test_who_gets_a_revoked_name_again_is_somebody_else(keyring: Keyring, tmp_path: Path) -> None:
-    with RunningGateway(base=tmp_path) as gateway:
-        old = keyring.create("bob")
+def test_who_gets_a_revoked_name_again_is_somebody_else(ring: Ring, tmp_path: Path) -> None:
+    with serving(ring, tmp_path) as gateway:
+        old = ring.create("bob")
         eventually(lambda: ask(gateway, old) == 200)
         with client(gateway, old) as http, Socket(gateway.url, bearer(old)) as socket:
             kept = http.post(RESPONSES, json={"input": "The word is cobalt."}).json()
-            keyring.revoke("bob")
-            new = keyring.create("bob")
+            ring.revoke("bob")
+            new = ring.create("bob")
             eventually(lambda: ask(gateway, new) == 200)
             with pytest.raises(ConnectionClosed):
                 socket.read(timeout=1)
@@ -189,7 +220,8 @@ def configured(name: str, key: str) -> KeyConfig:
 def test_revoking_the_last_key_opens_the_door_to_nobody(keyring: Keyring) -> None:
     key = keyring.create("ann")
     keyring.revoke("ann")
-    keys = Keys([], keyring)
+    watch = Watch(keyring)
+    keys = watch.keys
     for header in (None, f"Bearer {key}"):
         with pytest.raises(Unauthorized):
             keys.owner_of(header)
@@ -237,9 +269,10 @@ def test_no_key_takes_the_place_of_another(
     keyring: Keyring, thief: dict[str, str], later: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(keyring, entry("ann"), *([] if later else [thief]))
-    keys = Keys([configured("root", "ours")], keyring)
+    watch = Watch(keyring, configured("root", "ours"))
+    keys = watch.keys
     write(keyring, entry("ann"), thief)
-    assert keys.look() == {}
+    assert watch.look() == {}
     assert keys.owner_of("Bearer ours") == "root"
     assert keys.owner_of("Bearer ann") == "ann"
     assert not keys.knows("theft")
@@ -250,14 +283,15 @@ def test_no_key_takes_the_place_of_another(
     (warning,) = {record.message for record in caplog.records}
     assert f"The key {thief['name']!r} of keys.json is not let in" in warning
     write(keyring, thief)
-    assert keys.look() in ({"ann": "ann"}, {})  # a revocation in the same file is not held up
+    assert watch.look() in ({"ann": "ann"}, {})  # a revocation in the same file is not held up
 
 
 def test_an_owner_whose_key_is_replaced_keeps_nothing_open(keyring: Keyring) -> None:
     write(keyring, entry("ann"), entry("bob"))
-    keys = Keys([], keyring)
+    watch = Watch(keyring)
+    keys = watch.keys
     write(keyring, entry("new", id="ann", name="ann"), entry("bob", name="robert"))
-    assert keys.look() == {"ann": "ann"}  # and bob only got another label
+    assert watch.look() == {"ann": "ann"}  # and bob only got another label
     assert keys.owner_of("Bearer new") == "ann"
     assert keys.knows("ann")
     with pytest.raises(Unauthorized):
@@ -269,24 +303,26 @@ def test_a_file_that_cannot_be_read_changes_nothing_and_is_named_once(
 ) -> None:
     key = keyring.create("ann")
     (ann,) = keyring.entries()
-    keys = Keys([], keyring)
+    watch = Watch(keyring)
+    keys = watch.keys
     for spoil in (lambda: keyring.path.write_text("{"), keyring.path.unlink, keyring.path.mkdir):
         caplog.clear()
         spoil()
         if spoil == keyring.path.unlink:
             continue
         for _ in range(3):
-            assert keys.look() == {}
+            assert watch.look() == {}
         assert keys.owner_of(f"Bearer {key}") == ann.id
         (warning,) = (record.message for record in caplog.records)
         assert "The keys known so far stay." in warning
     keyring.path.rmdir()
-    assert keys.look() == {ann.id: "ann"}
+    assert watch.look() == {ann.id: "ann"}
 
 
 def test_a_key_is_found_however_many_there_are_and_by_its_bearer_only(keyring: Keyring) -> None:
     write(keyring, *(entry(f"key-{number}") for number in range(1000)))
-    keys = Keys([], keyring)
+    watch = Watch(keyring)
+    keys = watch.keys
     assert keys.owner_of("Bearer key-999") == "key-999"
     assert keys.owner_of("bearer  key-0 ") == "key-0"
     for header in (

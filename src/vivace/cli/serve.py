@@ -11,7 +11,8 @@ from vivace.cli import options
 from vivace.cli.output import say
 from vivace.config import Config, LlamaCppConfig, load
 from vivace.errors import ConfigError
-from vivace.gateway.keyring import Keyring, admitted
+from vivace.gateway.key_file import KeyFile
+from vivace.gateway.keyring import admitted
 from vivace.logs import log_to_stderr
 
 __all__ = ["config", "serve"]
@@ -62,10 +63,15 @@ def check_config(path: Path) -> None:
 
 
 def _keys(config: Config, path: Path) -> str:
-    keyring = Keyring(path.resolve().parent)
-    keys, problems = admitted(config.keys, keyring.entries())
+    """Those of a database are not asked for: a file may be checked before there is one."""
+    keyring = KeyFile(path.resolve().parent)
+    made = keyring.known()
+    keys, problems = admitted(config.keys, (keyring.place, made.entries))
     if problems:
         raise ConfigError("\n".join(problems))
-    if not keys and keyring.path.exists():
+    if config.store.url is not None:
+        beside = f"{len(keys)} here, and " if keys else ""
+        return f"{beside}those in {config.store.place}"
+    if not keys and made.ever:
         return "none, so nobody may come in; to make one: vivace keys create NAME"
     return str(len(keys) or "none (this machine only)")

@@ -58,7 +58,9 @@ from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.parts import (
     build_journal,
+    build_keyrings,
     build_limiter,
+    build_shared_keys,
     build_store,
     build_tier,
     migrate_store,
@@ -76,7 +78,14 @@ from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.supervisor import Supervisor
 
-__all__ = ["Gateway", "accelerators", "llamacpp_command", "migrate_store", "serve"]
+__all__ = [
+    "Gateway",
+    "accelerators",
+    "build_shared_keys",
+    "llamacpp_command",
+    "migrate_store",
+    "serve",
+]
 
 if sys.platform != "win32":
     import resource
@@ -144,7 +153,10 @@ class Gateway:
             must=config.store.url is not None,
         )
         self.metrics.show_store(lambda: store.trouble is None)
-        self.keys = Keys(config.keys, Keyring(base))
+        keyrings = build_keyrings(config.store, base)
+        # Whether there are keys in a database is found out when it answers.
+        closed = config.store.url is not None and not is_loopback(config.server.host)
+        self.keys = Keys(config.keys, keyrings, closed=closed)
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
         self.limiter = build_limiter(config.fleet, self._gateways)
         self.metrics.show_limits(self.limiter)
@@ -213,6 +225,9 @@ class Gateway:
         """Inside the block requests are answered, as far as engines have been started; after it all
         of them are gone."""
         await self.archive.open()
+        if self.keys.unread and self.archive.trouble is None:
+            for keyring in self.keys.keyrings:
+                await self.keys.look(keyring)
         if self.keeper.must:
             with contextlib.suppress(StoreError):  # before the first turn: who never beat is gone
                 await self.keeper.store.beat(self.keeper.holder, "")
@@ -229,7 +244,8 @@ class Gateway:
         self.supervisor.watch("going on", self.runner.reviving.watch)
         self.supervisor.watch("deadlines", self.connections.watch)
         self.supervisor.watch("pruning", self._prune)
-        self.supervisor.watch("keys", self._watch_keys)
+        for name, keyring in zip(("keys", "shared keys"), self.keys.keyrings, strict=False):
+            self.supervisor.watch(name, partial(self._watch_keys, keyring))
         self.supervisor.watch("listening", self.listening.watch)
         self.fleet.start()
         # What exists now lives as long as the process; a collector that never looks at it again
@@ -245,6 +261,7 @@ class Gateway:
             await self.limiter.close()
             await self.keeper.write_owed()
             await self.archive.close()
+            await self.keys.close()
             self.keeper.close()
 
     async def start_engines(self) -> None:
@@ -262,11 +279,12 @@ class Gateway:
         """How many were last seen that answer for the same keys."""
         return 1
 
-    async def _watch_keys(self) -> None:
-        """A revoked key ends within a second all that it began, without a restart."""
+    async def _watch_keys(self, keyring: Keyring) -> None:
+        """A revoked key ends within a second all that it began, without a restart. Each keyring is
+        looked at for itself: one that does not answer holds up no other."""
         while True:
             await asyncio.sleep(_LOOK_AT_KEYS)
-            for owner, name in self.keys.look().items():
+            for owner, name in (await self.keys.look(keyring)).items():
                 log.info("the key %r was revoked; what it began ends", name)
                 self.door.revoke(owner)
                 self.runner.revoke(owner)
@@ -374,6 +392,8 @@ class Gateway:
                 yield f"{engine.name} has work and does none of it"
         if trouble := self.archive.trouble:
             yield trouble
+        if self.keys.unread:
+            yield "the keys in the store have not been read yet"
         if down := self.supervisor.down():
             yield f"failed and about to start again: {', '.join(down)}"
 

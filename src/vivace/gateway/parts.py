@@ -1,4 +1,4 @@
-"""The parts that a configuration names, as it names them: tiers, store and counters."""
+"""The parts that a configuration names, as it names them: tiers, store, keys and counters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,23 @@ from vivace.counters.base import Limiter
 from vivace.counters.local import LocalLimiter
 from vivace.errors import ConfigError
 from vivace.extras import how_to_install
+from vivace.gateway.key_file import KeyFile
+from vivace.gateway.key_table import SharedKeys
+from vivace.gateway.keyring import Keyring
 from vivace.scheduling.tiers import Tier
 from vivace.store.base import Journal, Store
 from vivace.store.journal import FileJournal
 from vivace.store.sqlite import SqliteStore
 
-__all__ = ["build_journal", "build_limiter", "build_store", "build_tier", "migrate_store"]
+__all__ = [
+    "build_journal",
+    "build_keyrings",
+    "build_limiter",
+    "build_shared_keys",
+    "build_store",
+    "build_tier",
+    "migrate_store",
+]
 
 _MEGABYTE = 1_000_000
 
@@ -31,6 +42,21 @@ def build_store(config: StoreConfig, base: Path) -> Store:
     with _needing("store.url", "asyncpg", "postgres"):
         from vivace.store.postgres import PostgresStore
     return PostgresStore(config.url, max_age=max_age, max_bytes=max_bytes)
+
+
+def build_keyrings(config: StoreConfig, base: Path) -> list[Keyring]:
+    """Of two keys that could be taken for each other, the one of this machine counts."""
+    if config.url is None:
+        return [KeyFile(base)]
+    return [KeyFile(base), build_shared_keys(config)]
+
+
+def build_shared_keys(config: StoreConfig) -> SharedKeys:
+    assert config.url is not None
+    check_store(config)
+    with _needing_postgres():
+        from vivace.store.postgres_keys import PostgresKeys
+    return SharedKeys(PostgresKeys(config.url), config.place)
 
 
 def migrate_store(config: StoreConfig) -> list[str]:

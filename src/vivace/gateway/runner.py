@@ -425,6 +425,8 @@ class Connection:
         try:
             if ticket.line and self._runner.draining:
                 raise going_down()
+            if ticket.id in self._adopted and not self._runner.knows(self.owner):
+                raise Unauthorized(REVOKED)  # while no gateway held it
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
             await self._show(self._runner.planner.model(ticket))

@@ -1,7 +1,8 @@
-"""``keys.json``: written whole, for its owner only, by one command at a time."""
+"""``keys.json``: what every keyring promises, and written whole, for its owner only."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import json
@@ -12,9 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from vivace.errors import ConfigError, Unauthorized
+from tests.gateway.keyring_suite import KeyringSuite, Opened
+from tests.support.keyring import Keyring
+from vivace.errors import ConfigError
 from vivace.gateway.auth import Keys
-from vivace.gateway.keyring import Keyring
+from vivace.gateway.key_file import KeyFile
+
+
+class TestKeyFile(KeyringSuite):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Opened:
+        return lambda: KeyFile(tmp_path)
 
 
 @pytest.fixture
@@ -29,41 +38,27 @@ def test_a_file_that_others_could_read_no_longer_can_after_a_change(keyring: Key
     assert stat.S_IMODE(keyring.path.stat().st_mode) == 0o600
 
 
-def test_the_gateway_knows_a_key_until_it_is_revoked(keyring: Keyring) -> None:
-    anna, bert = (f"Bearer {keyring.create(name)}" for name in ("anna", "bert"))
-    keys = Keys([], keyring)
-    ids = [entry.id for entry in keyring.entries()]
-    assert [keys.owner_of(anna), keys.owner_of(bert)] == ids
-    keyring.revoke("anna")
-    keys = Keys([], keyring)
-    assert keys.owner_of(bert) == ids[1]
-    with pytest.raises(Unauthorized):
-        keys.owner_of(anna)
+def test_a_server_sees_that_the_file_is_gone(keyring: Keyring, tmp_path: Path) -> None:
+    keyring.create("anna")
+    server = KeyFile(tmp_path)
+    server.known()
+    keyring.path.unlink()
+    made = asyncio.run(server.look())
+    assert made is not None
+    assert made.entries == ()
+    assert asyncio.run(server.look()) is None
 
 
-def test_a_running_server_sees_every_change_once(tmp_path: Path) -> None:
-    server, person = Keyring(tmp_path), Keyring(tmp_path)
-    assert not server.changed()
-    for change in (
-        lambda: person.create("anna"),
-        lambda: person.create("bert"),
-        lambda: person.revoke("anna"),
-        person.path.unlink,
-    ):
-        change()
-        assert server.changed()
-        assert server.entries() == person.entries()
-        assert not server.changed()
-
-
-def test_a_change_shows_even_when_the_clock_stands_still(tmp_path: Path) -> None:
-    server, person = Keyring(tmp_path), Keyring(tmp_path)
-    person.create("anna")
-    server.entries()
+def test_a_change_shows_even_when_the_clock_stands_still(keyring: Keyring, tmp_path: Path) -> None:
+    server = KeyFile(tmp_path)
+    keyring.create("anna")
+    server.known()
     before = server.path.stat().st_mtime_ns
-    person.create("bert")
+    keyring.create("bert")
     os.utime(server.path, ns=(before, before))
-    assert server.changed()
+    made = asyncio.run(server.look())
+    assert made is not None
+    assert [entry.name for entry in made.entries] == ["anna", "bert"]
 
 
 @pytest.mark.parametrize(
@@ -79,12 +74,17 @@ def test_a_change_shows_even_when_the_clock_stands_still(tmp_path: Path) -> None
         '{"version": 1, "keys": [{"name": "anna", "sha256": "viv_x", "created_at": "2030-01-01"}]}',
     ],
 )
-def test_a_file_that_is_wrong_is_named_once_and_left_as_it_is(keyring: Keyring, text: str) -> None:
+def test_a_file_that_is_wrong_is_named_once_and_left_as_it_is(
+    keyring: Keyring, tmp_path: Path, text: str
+) -> None:
     keyring.path.write_text(text, encoding="latin-1")
     for use in (keyring.entries, lambda: keyring.create("bert"), lambda: keyring.revoke("anna")):
         with pytest.raises(ConfigError, match=r"keys\.json is not a file of keys"):
             use()
-    assert not keyring.changed()
+    server = KeyFile(tmp_path)
+    with pytest.raises(ConfigError, match=r"keys\.json is not a file of keys"):
+        server.known()
+    assert asyncio.run(server.look()) is None
     assert keyring.path.read_text(encoding="latin-1") == text
 
 
@@ -110,15 +110,15 @@ def test_a_file_from_before_keys_had_ids_is_read_and_its_keys_stay_who_they_were
     digest = hashlib.sha256(b"secret").hexdigest()
     entry = {"name": "anna", "sha256": digest, "created_at": "2026-01-02"}
     keyring.path.write_text(json.dumps({"version": 1, "keys": [entry]}))
-    assert Keys([], keyring).owner_of("Bearer secret") == "anna"
+    assert Keys([], [KeyFile(keyring.path.parent)]).owner_of("Bearer secret") == "anna"
     keyring.create("bert")
     written = json.loads(keyring.path.read_text())
     assert written["version"] == 2
     assert written["keys"][0] == {"id": "anna", **entry}
-    assert Keys([], keyring).owner_of("Bearer secret") == "anna"
+    assert Keys([], [KeyFile(keyring.path.parent)]).owner_of("Bearer secret") == "anna"
     keyring.revoke("anna")
     again = keyring.create("anna")
-    assert Keys([], keyring).owner_of(f"Bearer {again}") != "anna"
+    assert Keys([], [KeyFile(keyring.path.parent)]).owner_of(f"Bearer {again}") != "anna"
 
 
 def test_commands_at_the_same_time_undo_nothing_of_each_other(keyring: Keyring) -> None:
