@@ -150,6 +150,11 @@ def test_the_keys_are_counted_wherever_they_are_kept(path: Path) -> None:
     path.write_text(RIGHT)
     keyring.revoke("anna")
     assert keys() == "none, so nobody may come in; to make one: vivace keys create NAME"
+    url = 'url = "postgresql://ada@127.0.0.1:1/turns"'  # nobody asks there
+    path.write_text(RIGHT.replace('path = ":memory:"', url).replace("port = 0", 'host = "0.0.0.0"'))
+    assert keys() == "those in PostgreSQL turns on 127.0.0.1"
+    keyring.create("anna")
+    assert keys() == "1 here, and those in PostgreSQL turns on 127.0.0.1"
 
 
 def test_two_keys_that_could_be_taken_for_each_other_are_named(path: Path) -> None:

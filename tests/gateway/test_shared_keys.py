@@ -305,7 +305,7 @@ def test_imported_keys_are_let_in_everywhere_and_nothing_of_theirs_ends(fleet: F
         kept = http.post(RESPONSES, json={"input": "Hi"}).json()["id"]
         socket.create("wait")
         socket.until("response.output_text.delta")
-        assert "1 keys moved" in fleet.keys(0, "import")
+        assert "1 key moved" in fleet.keys(0, "import")
         assert Keyring(fleet.folders[0]).entries() == []
         within(SOON, lambda: fleet.models(1, ann) == 200)
         time.sleep(1)

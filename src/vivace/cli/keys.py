@@ -141,6 +141,8 @@ async def _revoke(ours: _Keys, name: str) -> None:
     here = any(entry.name == name for entry in await ours.file.entries())
     if here:
         await ours.file.revoke(name)
+        if ours.shared is not None:
+            say(f"The key of {name!r} in {ours.file.path} is revoked on this machine.")
     shared = [] if ours.shared is None else await ours.shared.entries()
     if ours.shared is not None and any(entry.name == name for entry in shared):
         await ours.shared.revoke(name)
@@ -170,7 +172,8 @@ def import_keys(path: Path) -> None:
             f"they are, in {ours.file.path}."
         )
     moved, left = ours.run(_import(ours, ours.shared))
-    say(f"{len(moved)} keys moved from {ours.file.path} to {ours.shared.place}.")
+    count = f"{len(moved)} key{'' if len(moved) == 1 else 's'}"
+    say(f"{count} moved from {ours.file.path} to {ours.shared.place}.")
     if left:
         names = ", ".join(entry.name for entry in left)
         raise ConfigError(
