@@ -30,9 +30,6 @@ SCRIPT = """
 when = "wait"
 then = [{ do = "say", text = "Well" }, { do = "stall", seconds = 120 }]
 [[replies]]
-when = "tale"
-then = [{ do = "say", text = " word", times = 1000000 }]
-[[replies]]
 when = "recite"
 then = [{ do = "recite" }]
 """

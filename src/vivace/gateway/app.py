@@ -260,8 +260,8 @@ class Gateway:
                 await engine.stop()
             await self.limiter.close()
             await self.keeper.write_owed()
-            await self.archive.close()
-            await self.keys.close()
+            # Together: each waits a while for a database that does not answer.
+            await asyncio.gather(self.archive.close(), self.keys.close())
             self.keeper.close()
 
     async def start_engines(self) -> None:
