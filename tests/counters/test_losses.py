@@ -60,7 +60,7 @@ async def left(limiter: ValkeyLimiter, limits: Limits) -> int:
 
 def running(valkey: Valkey) -> int:
     with valkey.client() as client:
-        return sum(client.zcard(key) for key in client.keys("*:turns"))  # type: ignore[misc]
+        return sum(client.zcard(key) for key in client.keys("*:turns"))
 
 
 # -- nobody waits twice ---------------------------------------------------------------------------
@@ -430,11 +430,11 @@ def test_all_keys_go_by_themselves(valkey: Valkey) -> None:
             with valkey.client() as client:
                 await charged(limiter, MINUTE)
                 keys = client.keys("vivace:limits:{*")
-                assert len(keys) == 3  # type: ignore[arg-type]
-                assert all(0 < client.pttl(key) <= 31_000 for key in keys)  # type: ignore[union-attr,operator]
+                assert len(keys) == 3
+                assert all(0 < client.pttl(key) <= 31_000 for key in keys)
                 grant = await limiter.charge("bob", "fast", ONE, input_tokens=0, output_tokens=0)
                 await grant.settle(input_tokens=0, output_tokens=0)
-                assert len(client.keys("vivace:limits:{*")) == 3  # type: ignore[arg-type]
+                assert len(client.keys("vivace:limits:{*")) == 3
 
     asyncio.run(play())
 
@@ -455,7 +455,7 @@ def test_only_ids_and_numbers_are_told(valkey: Valkey) -> None:
                     await limiter.windows(owner, "confidential", limits)
                     await asyncio.sleep(0.1)
                     await grant.settle(input_tokens=1, output_tokens=99)
-                    kept.extend(client.mget(client.keys("*:charges")))  # type: ignore[arg-type]
+                    kept.extend(client.mget(client.keys("*:charges")))
         return asked
 
     told = asyncio.run(play())

@@ -54,7 +54,7 @@ def build_keyrings(config: StoreConfig, base: Path) -> list[Keyring]:
 def build_shared_keys(config: StoreConfig) -> SharedKeys:
     assert config.url is not None
     check_store(config)
-    with _needing_postgres():
+    with _needing("store.url", "asyncpg", "postgres"):
         from vivace.store.postgres_keys import PostgresKeys
     return SharedKeys(PostgresKeys(config.url), config.place)
 
