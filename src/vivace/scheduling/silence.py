@@ -79,8 +79,7 @@ class Silence:
         self._ears: dict[str, _Ear] = {}
 
     def expect(self, engine: str, seconds: float) -> None:
-        """It is new, whatever one of its name was like before."""
-        self.forget(engine)
+        """It is new, and counts as dead after so long."""
         self._seconds[engine] = seconds
 
     def forget(self, engine: str) -> None:
