@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace
 
-from tests.support.store import ending, new, rid, steer
+from tests.support.store import asked, ending, new, rid, steer
 from vivace.store.base import (
     Accepted,
     Done,
@@ -46,6 +46,7 @@ epochs = st.integers(1, 3)
 holders = st.sampled_from(("g1", "g2"))
 times = st.integers(1, 2)
 OPEN = ("accepted", "pending")
+UNDONE = ("asked", *OPEN)
 
 
 class Row:
@@ -107,7 +108,7 @@ class StoreModel(RuleBasedStateMachine):
     def steer_ids(self, numbers: list[int]) -> tuple[str, ...]:
         return tuple(map(self.steer_id, numbers))
 
-    def asked(self, number: int, parent: int | None, holder: str, applied: list[int]) -> NewTurn:
+    def request(self, number: int, parent: int | None, holder: str, applied: list[int]) -> NewTurn:
         before = None if parent is None else self.label(parent)
         word, owner = KEYS[number], self.owner(number)
         key = Key(key=word, request_hash=BODIES[number]) if word else None
@@ -124,7 +125,7 @@ class StoreModel(RuleBasedStateMachine):
     def accept(
         self, number: int, parent: int | None, holder: str, applied: list[int], count: int
     ) -> None:
-        turn = self.asked(number, parent, holder, applied if parent is not None else [])
+        turn = self.request(number, parent, holder, applied if parent is not None else [])
         expected = self._accepted(turn)
         self.compare(count, lambda: self.store.accept(turn), expected)
 
@@ -189,7 +190,7 @@ class StoreModel(RuleBasedStateMachine):
         label = self.label(number)
         successor = None
         if following is not None and self.owner(following) == self.owner(number):
-            asked = replace(self.asked(following, number, "g1", applied), key=None)
+            asked = replace(self.request(following, number, "g1", applied), key=None)
             successor = None if asked.id in self.rows else asked
         end = ending(label, epoch, by=by, successor=successor, pending=self.steer_ids(pending))
         expected = self._ended(end)
@@ -213,7 +214,7 @@ class StoreModel(RuleBasedStateMachine):
 
     def _close_orders(self, turn_id: str, pending: tuple[str, ...] = ()) -> None:
         for each in list(self.orders.values()):
-            if each.turn_id == turn_id and each.state in OPEN:
+            if each.turn_id == turn_id and each.state in UNDONE:
                 state: OrderState = "pending" if each.id in pending else "returned"
                 self.orders[each.id] = replace(each, state=state)
 
@@ -230,9 +231,9 @@ class StoreModel(RuleBasedStateMachine):
             if isinstance(taken, Taken):
                 assert (taken.turn.epoch, taken.turn.holder) == (epoch + 1, holder)
 
-    @rule(number=steers, to=turns, count=times)
-    def order(self, number: int, to: int, count: int) -> None:
-        order = steer(self.steer_id(number), self.label(to), owner=self.owner(0))
+    @rule(number=steers, to=turns, make=st.sampled_from((steer, asked)), count=times)
+    def order(self, number: int, to: int, make: Callable[..., Order], count: int) -> None:
+        order = make(self.steer_id(number), self.label(to), owner=self.owner(0))
         row = self.rows.get(order.turn_id)
         mine = row is not None and row.turn.owner == order.owner
         expected: Ordered | NotOpen | KeyReused = Ordered(order.id)
@@ -251,6 +252,33 @@ class StoreModel(RuleBasedStateMachine):
             self.orders[order_id] = found = replace(found, state=state)
         self.compare(count, lambda: self.store.mark(order_id, self.owner(0), state), found)
 
+    @rule(number=steers, holder=holders, count=times)
+    def claim(self, number: int, holder: str, count: int) -> None:
+        order_id = self.steer_id(number)
+        found = self.orders.get(order_id)
+        row = self.rows.get(found.turn_id) if found else None
+        if found and found.state == "asked" and row is not None and row.holder == holder:
+            self.orders[order_id] = found = replace(found, state="accepted")
+        self.compare(count, lambda: self.store.claim(order_id, self.owner(0), holder), found)
+
+    @rule(number=steers, count=times)
+    def withdraw(self, number: int, count: int) -> None:
+        order_id = self.steer_id(number)
+        found = self.orders.get(order_id)
+        if found and found.state == "asked":
+            self.orders[order_id] = found = replace(found, state="returned")
+        self.compare(count, lambda: self.store.withdraw(order_id, self.owner(0)), found)
+
+    @rule(number=steers, state=st.sampled_from((None, "returned")), count=times)
+    def reply(self, number: int, state: OrderState | None, count: int) -> None:
+        order_id = self.steer_id(number)
+        found = self.orders.get(order_id)
+        if found and not found.reply:
+            moved = state if state and found.state in ("asked", "accepted") else found.state
+            self.orders[order_id] = replace(found, state=moved, reply=b"so be it")
+        work = lambda: self.store.reply(order_id, self.owner(0), b"so be it", state)  # noqa: E731
+        self.compare(count, work, None)
+
     @rule(number=turns)
     def delete(self, number: int) -> None:
         turn_id = rid(self.label(number))
@@ -261,7 +289,7 @@ class StoreModel(RuleBasedStateMachine):
         self._close_orders(turn_id)
         for each in list(self.orders.values()):
             if each.turn_id == turn_id:
-                self.orders[each.id] = replace(each, input=None)
+                self.orders[each.id] = replace(each, input=None, reply=None)
         gone = {turn_id}
         while later := {
             name

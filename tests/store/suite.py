@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from tests.support.store import NOW, Open, ending, new, rid, steer, stored, using
+from tests.support.store import NOW, Open, asked, ending, new, rid, steer, stored, using
 from vivace.errors import StoreError
 from vivace.store.base import (
     Accepted,
@@ -49,6 +50,11 @@ async def ended(store: Store, *labels: str) -> None:
         assert await store.accept(new(label, before)) == Accepted(rid(label))
         assert await store.end(ending(label)) == Ended()
         before = label
+
+
+async def state(order: Awaitable[Order | None]) -> str | None:
+    found = await order
+    return None if found is None else found.state
 
 
 class StoreSuite:
@@ -449,6 +455,140 @@ class StoreSuite:
             assert await store.beat("g2", "1") == [order]
             assert await store.find_order("s", "me") == order
             assert await store.find_order("s", "you") is None
+
+        using(opened(tmp_path), check)
+
+    def test_who_holds_a_turn_decides_about_what_another_asks_and_says_so_once(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            for name in ("s", "t"):
+                assert await store.order(asked(name, "a")) == Ordered(name)
+            found = [each.id for each in await store.asked_of("g1")]
+            assert found == ["s", "t"]
+            assert await store.asked_of("g2") == []
+            for _ in range(2):
+                claimed = await store.claim("s", "me", "g1")
+                assert claimed == replace(asked("s", "a"), state="accepted")
+            await store.reply("s", "me", b"yes")
+            await store.reply("s", "me", b"no", "returned")
+            answered = replace(asked("s", "a"), state="accepted", reply=b"yes")
+            assert await store.find_order("s", "me") == answered
+            await store.claim("t", "me", "g1")
+            await store.reply("t", "me", b"too many", "returned")
+            returned = await store.find_order("t", "me")
+            assert returned is not None
+            assert (returned.state, returned.reply) == ("returned", b"too many")
+            assert await store.asked_of("g1") == []
+            assert await store.order(steer("s", "a")) == Ordered("s")  # as its holder records it
+
+        using(opened(tmp_path), check)
+
+    def test_what_was_taken_back_is_not_accepted_and_what_was_accepted_not_taken_back(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            for name in ("s", "t", "u"):
+                await store.order(asked(name, "a"))
+            assert await state(store.withdraw("s", "me")) == "returned"
+            assert await state(store.claim("s", "me", "g1")) == "returned"
+            assert await state(store.claim("t", "me", "g1")) == "accepted"
+            assert await state(store.withdraw("t", "me")) == "accepted"
+            assert await state(store.claim("u", "me", "g2")) == "asked"  # which does not hold it
+            for number in range(20):
+                name = f"v{number}"
+                await store.order(asked(name, "a", kind="interrupt"))
+                both = await asyncio.gather(
+                    state(store.claim(name, "me", "g1")), state(store.withdraw(name, "me"))
+                )
+                assert set(both) in ({"accepted"}, {"done"})
+
+        using(opened(tmp_path), check)
+
+    def test_what_is_asked_of_a_turn_that_ends_or_is_deleted_goes_back(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            await store.order(asked("s", "a"))
+            await store.order(asked("c", "a", kind="cancel"))
+            assert await store.end(ending("a")) == Ended(("s",))
+            assert await state(store.find_order("s", "me")) == "returned"
+            assert await state(store.find_order("c", "me")) == "done"
+            assert await store.order(asked("t", "a")) == NotOpen(ended=True)
+            await store.accept(new("b"))
+            await store.order(asked("u", "b"))
+            await store.reply("u", "me", b"words")
+            assert await store.delete(rid("b"), "me")
+            gone = await store.find_order("u", "me")
+            assert gone is not None
+            assert (gone.state, gone.input, gone.reply) == ("returned", None, None)
+
+        using(opened(tmp_path), check)
+
+    def test_what_is_asked_moves_with_its_turn(self, opened: Open, tmp_path: Path) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            await store.order(asked("s", "a"))
+            await store.take(rid("a"), 1, "g2")
+            assert [each.id for each in await store.asked_of("g2")] == ["s"]
+            assert await store.asked_of("g1") == []
+            assert await state(store.claim("s", "me", "g1")) == "asked"
+
+        using(opened(tmp_path), check)
+
+    def test_an_open_turn_is_found_by_its_id_and_by_that_of_the_one_that_was_steered(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            [found] = await store.open_turns(rid("a"), "me")
+            assert (found.id, found.epoch, found.holder) == (rid("a"), 1, "g1")
+            assert (found.request, found.silent) == (b"request of a", None)
+            assert await store.open_turns(rid("a"), "you") == []
+            await store.beat("g1", "1")
+            [found] = await store.open_turns(rid("a"), "me")
+            assert found.silent is not None
+            assert 0 <= found.silent < 30
+            await store.order(steer("s", "a"))
+            following = new("b", "a", applied=("s",))
+            assert await store.end(ending("a", successor=following)) == Ended()
+            assert [each.id for each in await store.open_turns(rid("a"), "me")] == [rid("b")]
+            assert await store.held("g1") == {rid("b"): 1}
+            assert await store.held("g2") == {}
+            assert await store.may_be_continued(rid("a"), "me")
+            assert not await store.may_be_continued(rid("b"), "me")
+            assert not await store.may_be_continued(rid("a"), "you")
+            await store.end(ending("b"))
+            assert await store.may_be_continued(rid("b"), "me")
+            await store.delete(rid("a"), "me")
+            assert not await store.may_be_continued(rid("b"), "me")
+
+        using(opened(tmp_path), check)
+
+    def test_a_gateway_knows_whether_it_has_company(self, opened: Open, tmp_path: Path) -> None:
+        async def check(store: Store) -> None:
+            await store.beat("g1", "1")
+            assert not await store.company("g1", 60)
+            assert await store.company("g2", 60)
+            await asyncio.sleep(0.1)
+            assert not await store.company("g2", 0.05)
+
+        using(opened(tmp_path), check)
+
+    def test_nobody_takes_a_turn_from_a_holder_that_lives(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            await store.beat("g1", "1")
+            assert await store.take(rid("a"), 1, "g2", 30) == Fenced()
+            await asyncio.sleep(0.2)
+            assert isinstance(await store.take(rid("a"), 1, "g2", 0.1), Taken)
+            assert isinstance(await store.take(rid("a"), 1, "g2", 30), Taken)  # its answer was lost
+            assert isinstance(await store.take(rid("a"), 2, "g3", 30), Taken)  # g2 never beat
 
         using(opened(tmp_path), check)
 

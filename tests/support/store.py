@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from vivace.store.base import Key, NewTurn, Order, Store, StoredTurn, TurnEnd
 from vivace.store.sqlite import SqliteStore
+from vivace.store.values import OrderKind
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Store)
@@ -110,6 +111,20 @@ def ending(
 
 def steer(label: str, target: str, *, owner: str = "me") -> Order:
     return Order(id=label, turn_id=rid(target), owner=owner, kind="steer", input=b"no, " + b"left")
+
+
+def asked(label: str, target: str, *, kind: OrderKind = "steer", owner: str = "me") -> Order:
+    """By another gateway than the turn's."""
+    said = b"no, left" if kind == "steer" else None
+    return Order(
+        id=label,
+        turn_id=rid(target),
+        owner=owner,
+        kind=kind,
+        input=said,
+        state="asked",
+        reply=b"",
+    )
 
 
 def using(store: S, check: Callable[[S], Awaitable[T]]) -> T:

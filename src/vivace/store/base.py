@@ -26,6 +26,7 @@ from vivace.store.values import (
     KeyReused,
     NewTurn,
     NotOpen,
+    OpenTurn,
     Order,
     Ordered,
     OrderState,
@@ -53,6 +54,7 @@ __all__ = [
     "KeyTable",
     "NewTurn",
     "NotOpen",
+    "OpenTurn",
     "Order",
     "OrderState",
     "Ordered",
@@ -113,8 +115,11 @@ class Store(Protocol):
     async def end(self, end: TurnEnd) -> Ended | Fenced | SteersGone:
         """The end, its successor and what becomes of its orders: all of them or nothing."""
 
-    async def take(self, response_id: str, epoch: int, holder: str) -> Taken | Fenced:
-        """Become the holder of a turn that was last seen at ``epoch``; one of many succeeds.
+    async def take(
+        self, response_id: str, epoch: int, holder: str, dead_after: float = 0.0
+    ) -> Taken | Fenced:
+        """Become the holder of a turn that was last seen at ``epoch``; one of many succeeds, and
+        nobody if its holder has beaten within the last ``dead_after`` seconds.
 
         The same holder succeeds again, because its first answer may have been lost: whoever takes
         for a gateway takes one turn once at a time.
@@ -124,12 +129,40 @@ class Store(Protocol):
         """Open turns of other holders that have not beaten for so many seconds."""
 
     async def beat(self, holder: str, version: str) -> list[Order]:
-        """Say that this holder lives; returns the open orders to turns that it holds."""
+        """Say that this holder lives; returns the open orders to turns that it holds, and those
+        that it is asked for."""
+
+    async def company(self, holder: str, seconds: float) -> bool:
+        """Whether another holder was heard of within so many seconds."""
+
+    async def held(self, holder: str) -> dict[str, int]:
+        """The open turns that are this holder's, with their epochs."""
+
+    async def open_turns(self, response_id: str, owner: str) -> list[OpenTurn]:
+        """This turn and those that its steers have made, as far as they are open."""
+
+    async def may_be_continued(self, response_id: str, owner: str) -> bool:
+        """Whether it has ended, and neither it nor one before it was deleted."""
 
     # -- orders -----------------------------------------------------------------------------------
 
     async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
         """Put on record what somebody wants of an open turn, for its holder to find."""
+
+    async def asked_of(self, holder: str) -> list[Order]:
+        """What others ask of turns that it holds, and it has not decided about."""
+
+    async def claim(self, order_id: str, owner: str, holder: str) -> Order | None:
+        """Accept what was asked, for who holds the turn; returns the order as it is now, which may
+        be as another left it."""
+
+    async def withdraw(self, order_id: str, owner: str) -> Order | None:
+        """Take back what was asked, unless it was accepted; returns the order as it is now."""
+
+    async def reply(
+        self, order_id: str, owner: str, reply: bytes, state: OrderState | None = None
+    ) -> None:
+        """Tell who asked, once, and move the order on to this state, if it waits for that."""
 
     async def mark(self, order_id: str, owner: str, state: OrderState) -> Order | None:
         """Move an open order on; returns it as it is now, which may be as another left it."""

@@ -23,6 +23,7 @@ from vivace.store.base import (
     KeyReused,
     NewTurn,
     NotOpen,
+    OpenTurn,
     Order,
     Ordered,
     OrderState,
@@ -81,9 +82,11 @@ class PostgresStore:
     async def end(self, end: TurnEnd) -> Ended | Fenced | SteersGone:
         return await self._place(lambda db: _end(db, end))
 
-    async def take(self, response_id: str, epoch: int, holder: str) -> Taken | Fenced:
+    async def take(
+        self, response_id: str, epoch: int, holder: str, dead_after: float = 0.0
+    ) -> Taken | Fenced:
         async def work(db: Connection) -> Taken | Fenced:
-            await db.execute(statements.TAKE, response_id, epoch, holder)
+            await db.execute(statements.TAKE, response_id, epoch, holder, dead_after)
             row = await db.fetchrow(statements.FIND, response_id, None)
             if row is None or row["status"] is not None:
                 return Fenced()
@@ -100,10 +103,40 @@ class PostgresStore:
         await self._value(statements.BEAT, holder, version)
         return [Order(**row) for row in await self._rows(statements.ORDERS_TO, holder)]
 
+    async def company(self, holder: str, seconds: float) -> bool:
+        return bool(await self._value(statements.COMPANY, holder, seconds))
+
+    async def held(self, holder: str) -> dict[str, int]:
+        rows = await self._rows(statements.HELD, holder)
+        return {row["id"]: row["epoch"] for row in rows}
+
+    async def open_turns(self, response_id: str, owner: str) -> list[OpenTurn]:
+        rows = await self._rows(statements.OPEN_TURNS, response_id, owner)
+        return [OpenTurn(**row) for row in rows]
+
+    async def may_be_continued(self, response_id: str, owner: str) -> bool:
+        return await self._value(statements.CONTINUED, response_id, owner) is not None
+
     # -- orders -----------------------------------------------------------------------------------
 
     async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
         return await self._connections.run(lambda db: _order(db, order, key))
+
+    async def asked_of(self, holder: str) -> list[Order]:
+        return [Order(**row) for row in await self._rows(statements.ASKED_OF, holder)]
+
+    async def claim(self, order_id: str, owner: str, holder: str) -> Order | None:
+        await self._value(statements.CLAIM, order_id, owner, holder)
+        return await self.find_order(order_id, owner)
+
+    async def withdraw(self, order_id: str, owner: str) -> Order | None:
+        await self._value(statements.WITHDRAW, order_id, owner)
+        return await self.find_order(order_id, owner)
+
+    async def reply(
+        self, order_id: str, owner: str, reply: bytes, state: OrderState | None = None
+    ) -> None:
+        await self._value(statements.REPLY, order_id, owner, reply, state)
 
     async def mark(self, order_id: str, owner: str, state: OrderState) -> Order | None:
         await self._value(statements.MARK, order_id, owner, state)
@@ -235,7 +268,10 @@ async def _parent(db: Connection, turn: NewTurn) -> UnknownParent | None:
 
 
 async def _order(db: Connection, order: Order, key: Key | None) -> Ordered | NotOpen | KeyReused:
-    row = (order.id, order.turn_id, order.owner, order.kind, order.input, order.state, *_key(key))
+    row = (
+        *(order.id, order.turn_id, order.owner, order.kind, order.input, order.state),
+        *(*_key(key), order.at_item_end, order.reply),
+    )
     for _ in range(_TRIES):
         if await db.fetchval(statements.ORDER, *row) is not None:
             return Ordered(order.id)

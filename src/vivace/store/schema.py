@@ -124,6 +124,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE state IN ('accepted', 'pending')""",
         "CREATE TABLE gateways (id TEXT PRIMARY KEY, seen REAL NOT NULL, version TEXT NOT NULL)",
     ),
+    # Orders that come from another gateway than the turn's, and what is answered to them.
+    (
+        "ALTER TABLE orders ADD COLUMN at_item_end INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE orders ADD COLUMN reply BLOB",
+        "DROP INDEX orders_open",
+        """CREATE INDEX orders_open ON orders (turn_id)
+            WHERE state IN ('asked', 'accepted', 'pending')""",
+    ),
 )
 
 

@@ -29,6 +29,7 @@ from vivace.store.base import (
     KeyReused,
     NewTurn,
     NotOpen,
+    OpenTurn,
     Order,
     Ordered,
     OrderState,
@@ -141,8 +142,14 @@ class SqliteStore:
     async def end(self, end: TurnEnd) -> Ended | Fenced | SteersGone:
         return await self._write(lambda db: turns.end(db, end, self._clock()))
 
-    async def take(self, response_id: str, epoch: int, holder: str) -> Taken | Fenced:
-        return await self._write(lambda db: turns.take(db, response_id, epoch, holder))
+    async def take(
+        self, response_id: str, epoch: int, holder: str, dead_after: float = 0.0
+    ) -> Taken | Fenced:
+        def work(db: sqlite3.Connection) -> Taken | Fenced:
+            before = self._clock() - dead_after if dead_after else math.inf
+            return turns.take(db, response_id, epoch, holder, before)
+
+        return await self._write(work)
 
     async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
         # The file is this gateway's alone: at its start all others are gone, whatever the clock is.
@@ -152,6 +159,35 @@ class SqliteStore:
     async def beat(self, holder: str, version: str) -> list[Order]:
         await self._write(lambda db: turns.beat(db, holder, version, self._clock()))
         return await self._reader.do(lambda db: orders.orders_to(db, holder))
+
+    async def company(self, holder: str, seconds: float) -> bool:
+        since = self._clock() - seconds
+        return await self._reader.do(lambda db: turns.company(db, holder, since))
+
+    async def held(self, holder: str) -> dict[str, int]:
+        return await self._reader.do(lambda db: turns.held(db, holder))
+
+    async def open_turns(self, response_id: str, owner: str) -> list[OpenTurn]:
+        return await self._reader.do(
+            lambda db: turns.open_turns(db, response_id, owner, self._clock())
+        )
+
+    async def may_be_continued(self, response_id: str, owner: str) -> bool:
+        return await self._reader.do(lambda db: turns.may_be_continued(db, response_id, owner))
+
+    async def asked_of(self, holder: str) -> list[Order]:
+        return await self._reader.do(lambda db: orders.asked_of(db, holder))
+
+    async def claim(self, order_id: str, owner: str, holder: str) -> Order | None:
+        return await self._write(lambda db: orders.claim(db, order_id, owner, holder))
+
+    async def withdraw(self, order_id: str, owner: str) -> Order | None:
+        return await self._write(lambda db: orders.withdraw(db, order_id, owner))
+
+    async def reply(
+        self, order_id: str, owner: str, reply: bytes, state: OrderState | None = None
+    ) -> None:
+        await self._write(lambda db: orders.reply(db, order_id, owner, reply, state))
 
     async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
         return await self._write(lambda db: orders.order(db, order, key, self._clock()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from vivace.store.values import (
     OPEN_ORDERS,
@@ -16,6 +17,8 @@ from vivace.store.values import (
 )
 
 __all__ = [
+    "asked_of",
+    "claim",
     "close_orders",
     "find_order",
     "keep_key",
@@ -24,18 +27,21 @@ __all__ = [
     "open_steers",
     "order",
     "orders_to",
+    "reply",
+    "withdraw",
 ]
 
-_COLUMNS = "id, turn_id, owner, kind, input, state, applied_by"
+_COLUMNS = "id, turn_id, owner, kind, input, state, applied_by, at_item_end, reply"
+_UNDONE = "('asked', 'accepted', 'pending')"
 
 _FIND = f"SELECT {_COLUMNS} FROM orders WHERE id = ? AND owner = ?"  # noqa: S608
 
-_TO = """
-SELECT orders.id, turn_id, orders.owner, kind, orders.input, state, applied_by
+_TO = f"""
+SELECT orders.id, turn_id, orders.owner, kind, orders.input, state, applied_by, at_item_end, reply
 FROM orders JOIN turns ON turns.id = turn_id
-WHERE turns.holder = ? AND turns.status IS NULL AND state IN ('accepted', 'pending')
+WHERE turns.holder = ? AND turns.status IS NULL AND state IN {_UNDONE}
 ORDER BY orders.rowid
-"""
+"""  # noqa: S608
 
 
 def order(
@@ -54,8 +60,11 @@ def order(
     if key is not None:
         keep_key(db, order.owner, key, order.id, now)
     db.execute(
-        f"INSERT INTO orders ({_COLUMNS}, at) VALUES (?, ?, ?, ?, ?, ?, NULL, ?)",  # noqa: S608
-        (order.id, order.turn_id, order.owner, order.kind, order.input, order.state, now),
+        f"INSERT INTO orders ({_COLUMNS}, at) VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",  # noqa: S608
+        (
+            *(order.id, order.turn_id, order.owner, order.kind, order.input, order.state),
+            *(order.at_item_end, order.reply, now),
+        ),
     )
     return Ordered(order.id)
 
@@ -67,6 +76,39 @@ def mark(db: sqlite3.Connection, order_id: str, owner: str, state: OrderState) -
         (state, order_id, owner),
     )
     return find_order(db, order_id, owner)
+
+
+def asked_of(db: sqlite3.Connection, holder: str) -> list[Order]:
+    return [each for each in orders_to(db, holder) if each.state == "asked"]
+
+
+def claim(db: sqlite3.Connection, order_id: str, owner: str, holder: str) -> Order | None:
+    db.execute(
+        "UPDATE orders SET state = 'accepted' WHERE id = ? AND owner = ? AND state = 'asked' AND "
+        "EXISTS (SELECT 1 FROM turns WHERE id = turn_id AND holder = ? AND status IS NULL)",
+        (order_id, owner, holder),
+    )
+    return find_order(db, order_id, owner)
+
+
+def withdraw(db: sqlite3.Connection, order_id: str, owner: str) -> Order | None:
+    db.execute(
+        "UPDATE orders SET state = CASE kind WHEN 'steer' THEN 'returned' ELSE 'done' END "
+        "WHERE id = ? AND owner = ? AND state = 'asked'",
+        (order_id, owner),
+    )
+    return find_order(db, order_id, owner)
+
+
+def reply(
+    db: sqlite3.Connection, order_id: str, owner: str, reply: bytes, state: OrderState | None
+) -> None:
+    db.execute(
+        "UPDATE orders SET reply = ?, "
+        "state = CASE WHEN state IN ('asked', 'accepted') THEN ifnull(?, state) ELSE state END "
+        "WHERE id = ? AND owner = ? AND ifnull(length(reply), 0) = 0",
+        (reply, state, order_id, owner),
+    )
 
 
 def find_order(db: sqlite3.Connection, order_id: str, owner: str) -> Order | None:
@@ -87,7 +129,7 @@ def open_steers(db: sqlite3.Connection, steers: Sequence[str], turn_id: str | No
 
 def close_orders(db: sqlite3.Connection, turn_id: str, keep: Sequence[str] = ()) -> None:
     """The turn has ended: what nobody applied goes back, but for what waits for a later turn."""
-    sql = "SELECT id, kind FROM orders WHERE turn_id = ? AND state IN ('accepted', 'pending')"
+    sql = f"SELECT id, kind FROM orders WHERE turn_id = ? AND state IN {_UNDONE}"  # noqa: S608
     for order_id, kind in db.execute(sql, (turn_id,)).fetchall():
         state = "pending" if order_id in keep else "returned" if kind == "steer" else "done"
         db.execute("UPDATE orders SET state = ? WHERE id = ?", (state, order_id))
@@ -108,4 +150,5 @@ def keep_key(db: sqlite3.Connection, owner: str, key: Key, used_by: str, now: fl
 
 
 def _order(row: tuple[object, ...]) -> Order:
-    return Order(**dict(zip(Order.__struct_fields__, row, strict=True)))  # type: ignore[arg-type]
+    values: dict[str, Any] = dict(zip(Order.__struct_fields__, row, strict=True))
+    return Order(**values | {"at_item_end": bool(values["at_item_end"])})

@@ -19,6 +19,7 @@ from vivace.store.values import (
     Fenced,
     KeyReused,
     NewTurn,
+    OpenTurn,
     Orphan,
     SteersGone,
     StoredTurn,
@@ -33,10 +34,14 @@ __all__ = [
     "attempt",
     "beat",
     "chain",
+    "company",
     "delete",
     "end",
     "find",
+    "held",
     "load",
+    "may_be_continued",
+    "open_turns",
     "orphans",
     "park",
     "save",
@@ -93,6 +98,18 @@ SELECT turns.id, owner, epoch, background, parked_until
 FROM turns LEFT JOIN gateways ON gateways.id = turns.holder
 WHERE status IS NULL AND holder IS NOT ? AND ifnull(gateways.seen, 0) < ?
 LIMIT ?
+"""
+
+_OPEN_TURNS = """
+WITH RECURSIVE line (id) AS (
+    SELECT ?1
+    UNION
+    SELECT orders.applied_by FROM line JOIN orders ON orders.turn_id = line.id
+    WHERE orders.owner = ?2 AND orders.state = 'applied'
+)
+SELECT turns.id, turns.owner, epoch, holder, background, request, ?3 - seen
+FROM line JOIN turns ON turns.id = line.id LEFT JOIN gateways ON gateways.id = turns.holder
+WHERE turns.owner = ?2 AND status IS NULL
 """
 
 Row = tuple[Any, ...]
@@ -207,11 +224,15 @@ def _finish(db: sqlite3.Connection, end: TurnEnd, now: float) -> None:
 # -- holders --------------------------------------------------------------------------------------
 
 
-def take(db: sqlite3.Connection, response_id: str, epoch: int, holder: str) -> Taken | Fenced:
+def take(
+    db: sqlite3.Connection, response_id: str, epoch: int, holder: str, before: float
+) -> Taken | Fenced:
+    """``before``: its holder must have been silent since then."""
     db.execute(
-        "UPDATE turns SET epoch = epoch + 1, holder = ? "
-        "WHERE id = ? AND epoch = ? AND status IS NULL",
-        (holder, response_id, epoch),
+        "UPDATE turns SET epoch = epoch + 1, holder = ?1 "
+        "WHERE id = ?2 AND epoch = ?3 AND status IS NULL AND NOT EXISTS "
+        "(SELECT 1 FROM gateways WHERE id = turns.holder AND id <> ?1 AND seen >= ?4)",
+        (holder, response_id, epoch, before),
     )
     row = db.execute(_RECORD, (response_id,)).fetchone()
     found = _record(row) if row else None
@@ -234,6 +255,37 @@ def orphans(db: sqlite3.Connection, holder: str, before: float, limit: int) -> l
         Orphan(id=row[0], owner=row[1], epoch=row[2], background=bool(row[3]), parked_until=row[4])
         for row in db.execute(_ORPHANS, (holder, before, limit))
     ]
+
+
+def company(db: sqlite3.Connection, holder: str, since: float) -> bool:
+    sql = "SELECT 1 FROM gateways WHERE id <> ? AND seen > ?"
+    return db.execute(sql, (holder, since)).fetchone() is not None
+
+
+def held(db: sqlite3.Connection, holder: str) -> dict[str, int]:
+    return dict(
+        db.execute("SELECT id, epoch FROM turns WHERE holder = ? AND status IS NULL", (holder,))
+    )
+
+
+def open_turns(db: sqlite3.Connection, response_id: str, owner: str, now: float) -> list[OpenTurn]:
+    return [
+        OpenTurn(
+            id=row[0],
+            owner=row[1],
+            epoch=row[2],
+            holder=row[3],
+            background=bool(row[4]),
+            request=row[5],
+            silent=row[6],
+        )
+        for row in db.execute(_OPEN_TURNS, (response_id, owner, now))
+    ]
+
+
+def may_be_continued(db: sqlite3.Connection, response_id: str, owner: str) -> bool:
+    sql = "SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status IS NOT NULL AND NOT broken"
+    return db.execute(sql, (response_id, owner)).fetchone() is not None
 
 
 # -- turns on record ------------------------------------------------------------------------------
@@ -271,7 +323,7 @@ def delete(db: sqlite3.Connection, response_id: str, owner: str) -> bool:
     if gone:
         db.execute(_BREAK, place)
         close_orders(db, response_id)
-        db.execute("UPDATE orders SET input = NULL WHERE turn_id = ?", (response_id,))
+        db.execute("UPDATE orders SET input = NULL, reply = NULL WHERE turn_id = ?", (response_id,))
     return bool(gone)
 
 

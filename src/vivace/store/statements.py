@@ -4,28 +4,37 @@ from __future__ import annotations
 
 __all__ = [
     "ACCEPT",
+    "ASKED_OF",
     "ATTEMPT",
     "BEAT",
     "CHAIN",
+    "CLAIM",
+    "COMPANY",
+    "CONTINUED",
     "DELETE",
     "END",
     "FIND",
     "FIND_ORDER",
+    "HELD",
     "KEY",
     "LOAD",
     "MARK",
+    "OPEN_TURNS",
     "ORDER",
     "ORDERS_TO",
     "ORPHANS",
     "PARENT",
     "PARK",
+    "REPLY",
     "SAVE",
     "TAKE",
     "TIDY",
     "WEIGHT",
+    "WITHDRAW",
 ]
 
 _OPEN = "('accepted', 'pending')"
+_UNDONE = "('asked', 'accepted', 'pending')"
 
 _STORED = (
     "{0}id, {0}owner, {0}previous_id, extract(epoch FROM {0}created_at)::bigint AS created_at, "
@@ -37,7 +46,10 @@ _RECORD = (
     "extract(epoch FROM parked_until)::float8 AS parked_until, "
     "extract(epoch FROM created_at)::bigint AS created_at"
 )
-_ORDER = "{0}id, {0}turn_id, {0}owner, {0}kind, {0}input, {0}state, {0}applied_by"
+_ORDER = (
+    "{0}id, {0}turn_id, {0}owner, {0}kind, {0}input, {0}state, {0}applied_by, {0}at_item_end, "
+    "{0}reply"
+)
 
 # A key that is known inserts nothing, one that has expired is replaced; either way no other
 # statement can come between the key and what is recorded under it.
@@ -103,9 +115,17 @@ SELECT is_ended, returned FROM end_turn(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14::float8), $15, $16)
 """
 
+# A holder that beats at this very moment either keeps the turn, or has beaten after it was taken.
 TAKE = """
+WITH held AS (
+    SELECT seen FROM gateways
+    WHERE gateways.id = (SELECT holder FROM turns WHERE turns.id = $1) AND gateways.id <> $3
+    FOR SHARE
+)
 UPDATE turns SET epoch = epoch + 1, holder = $3
 WHERE id = $1 AND epoch = $2 AND status IS NULL
+AND ($4::float8 = 0 OR NOT EXISTS (
+    SELECT FROM held WHERE seen >= clock_timestamp() - make_interval(secs => $4::float8)))
 RETURNING id
 """
 
@@ -128,9 +148,63 @@ ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, version = excluded.version
 ORDERS_TO = f"""
 SELECT {_ORDER.format("orders.")}
 FROM turns JOIN orders ON orders.turn_id = turns.id
-WHERE turns.holder = $1 AND turns.status IS NULL AND orders.state IN {_OPEN}
+WHERE turns.holder = $1 AND turns.status IS NULL AND orders.state IN {_UNDONE}
 ORDER BY orders.at
 """  # noqa: S608
+
+HELD = "SELECT id, epoch FROM turns WHERE holder = $1 AND status IS NULL"
+
+COMPANY = """
+SELECT EXISTS (SELECT FROM gateways
+    WHERE id <> $1 AND seen > clock_timestamp() - make_interval(secs => $2::float8))
+"""
+
+OPEN_TURNS = """
+WITH RECURSIVE line AS (
+    SELECT $1::text COLLATE "C" AS id
+    UNION
+    SELECT orders.applied_by FROM line JOIN orders ON orders.turn_id = line.id
+    WHERE orders.owner = $2 AND orders.state = 'applied'
+)
+SELECT turns.id, turns.owner, epoch, holder, background, request,
+       extract(epoch FROM clock_timestamp() - seen)::float8 AS silent
+FROM line JOIN turns ON turns.id = line.id LEFT JOIN gateways ON gateways.id = turns.holder
+WHERE turns.owner = $2 AND status IS NULL
+"""
+
+CONTINUED = """
+SELECT id FROM turns WHERE id = $1 AND owner = $2 AND status IS NOT NULL AND NOT broken
+"""
+
+# There are few of them at any time, so these are found first.
+ASKED_OF = f"""
+WITH asked AS MATERIALIZED (SELECT {_ORDER.format("")}, at FROM orders WHERE state = 'asked')
+SELECT {_ORDER.format("asked.")}
+FROM asked JOIN turns ON turns.id = asked.turn_id
+WHERE turns.holder = $1 AND turns.status IS NULL
+ORDER BY asked.at
+"""  # noqa: S608
+
+CLAIM = """
+WITH mine AS (
+    SELECT turns.id FROM turns
+    WHERE turns.id = (SELECT turn_id FROM orders WHERE orders.id = $1)
+    AND holder = $3 AND status IS NULL FOR SHARE
+)
+UPDATE orders SET state = 'accepted' FROM mine
+WHERE orders.id = $1 AND owner = $2 AND state = 'asked' AND turn_id = mine.id
+"""
+
+WITHDRAW = """
+UPDATE orders SET state = CASE kind WHEN 'steer' THEN 'returned' ELSE 'done' END
+WHERE id = $1 AND owner = $2 AND state = 'asked'
+"""
+
+REPLY = """
+UPDATE orders SET reply = $3,
+    state = CASE WHEN state IN ('asked', 'accepted') THEN coalesce($4, state) ELSE state END
+WHERE id = $1 AND owner = $2 AND coalesce(length(reply), 0) = 0
+"""
 
 ORDER = f"""
 WITH allowed AS (
@@ -138,8 +212,8 @@ WITH allowed AS (
 ), kept AS (
     {_KEPT_KEY.format(owner="$3", id="$1", key="$7", hash="$8", seconds="$9")}
 )
-INSERT INTO orders (id, turn_id, owner, kind, input, state)
-SELECT $1, $2, $3, $4, $5, $6
+INSERT INTO orders (id, turn_id, owner, kind, input, state, at_item_end, reply)
+SELECT $1, $2, $3, $4, $5, $6, $10, $11
 FROM allowed WHERE $7::text IS NULL OR EXISTS (SELECT FROM kept)
 ON CONFLICT (id) DO NOTHING
 RETURNING id
@@ -198,7 +272,7 @@ TIDY = (
     "DELETE FROM once WHERE until <= clock_timestamp()",
     f"""
     DELETE FROM orders WHERE at < clock_timestamp() - make_interval(secs => $1::float8)
-    AND (state NOT IN {_OPEN} OR NOT EXISTS (SELECT FROM turns WHERE turns.id = orders.turn_id))
+    AND (state NOT IN {_UNDONE} OR NOT EXISTS (SELECT FROM turns WHERE turns.id = orders.turn_id))
     """,  # noqa: S608
     """
     DELETE FROM gateways WHERE seen < clock_timestamp() - interval '1 day'

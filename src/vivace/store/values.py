@@ -26,6 +26,7 @@ __all__ = [
     "KeyReused",
     "NewTurn",
     "NotOpen",
+    "OpenTurn",
     "Order",
     "OrderKind",
     "OrderState",
@@ -42,8 +43,9 @@ __all__ = [
 RECORDED = "recorded"
 """The status of a turn that ``save`` put on record whole: only its response says how it ended."""
 
-OrderKind = Literal["steer", "interrupt", "cancel"]
-OrderState = Literal["accepted", "pending", "applied", "returned", "done"]
+OrderKind = Literal["steer", "end_thinking", "interrupt", "cancel"]
+OrderState = Literal["asked", "accepted", "pending", "applied", "returned", "done"]
+"""``asked``: by another gateway than the turn's, whose holder has not seen it yet."""
 
 OPEN_ORDERS: tuple[OrderState, ...] = ("accepted", "pending")
 """Pending ones wait for a later turn, with the input that is still required of their client."""
@@ -153,6 +155,19 @@ class Orphan(Struct, frozen=True, kw_only=True):
     parked_until: float | None
 
 
+class OpenTurn(Struct, frozen=True, kw_only=True):
+    """Where a turn is that has not ended."""
+
+    id: str
+    owner: str
+    epoch: int
+    holder: str | None
+    background: bool
+    request: bytes | None
+    silent: float | None
+    """Seconds since its holder was heard of, by the store's clock; None if it never was."""
+
+
 class Kept(Struct):
     """What a journal has of a turn that was open when its gateway died."""
 
@@ -172,6 +187,10 @@ class Order(Struct, frozen=True, kw_only=True):
     input: bytes | None = None
     state: OrderState = "accepted"
     applied_by: str | None = None
+    at_item_end: bool = False
+    """A steer that waits until the item in the making is done."""
+    reply: bytes | None = None
+    """For one that was ``asked``: what its holder said to it, and empty until then."""
 
 
 # -- who may come in ------------------------------------------------------------------------------
