@@ -223,7 +223,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: StoreConfig = field(default_factory=StoreConfig)
     """Where turns are kept."""
     fleet: FleetConfig = field(default_factory=FleetConfig)
-    """What several gateways share, and engines on other machines."""
+    """Other gateways, what they share, and engines on other machines."""
     node: NodeConfig = field(default_factory=NodeConfig)
     """What ``vivace engine`` does with the engines of this file."""
     keys: tuple[KeyConfig, ...] = ()

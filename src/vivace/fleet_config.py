@@ -56,6 +56,11 @@ class FleetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     Valkey, because ids go there and how much they use."""
     allow_plain: bool = False
     """Must be true for nodes on other machines that are reached without encryption."""
+    heartbeat_seconds: Seconds = 1
+    """How often a gateway that shares its store says that it lives."""
+    dead_after_seconds: Seconds = 4
+    """Without a heartbeat for so long a gateway counts as gone, and others take its turns: at least
+    twice ``heartbeat_seconds``."""
     ca: Annotated[str, Meta(examples=["fleet-ca.pem"])] | None = None
     """A file with the certificates that nodes are believed by, relative to the configuration
     file; without it, those of this system."""
@@ -112,6 +117,12 @@ def node_address(url: str, where: str = "") -> NodeAddress:
 
 def check_fleet(fleet: FleetConfig, where: str = "") -> None:
     """Nothing leaves this machine unless the person said so, and then not for all to read."""
+    if fleet.dead_after_seconds < 2 * fleet.heartbeat_seconds:
+        raise ConfigError(
+            f"{where}fleet.dead_after_seconds is {fleet.dead_after_seconds:g}, less than two "
+            f"heartbeats of {fleet.heartbeat_seconds:g} s: gateways that live would count as gone. "
+            "Make it longer."
+        )
     twice = {url for url in fleet.engines if fleet.engines.count(url) > 1}
     if twice:
         raise ConfigError(f"{where}fleet.engines names {min(twice)} twice; take one out.")

@@ -176,8 +176,9 @@ class Session:
         if heir is not None:
             return self._steer_turn(heir, event)
         for name, lane in self._lanes.items():
-            if lane.latest is not None and lane.latest.id == event.previous_response_id:
-                return self._steer_ended(name, lane, lane.latest, event)
+            latest = lane.latest
+            if latest is not None and latest.id == event.previous_response_id and not event.id:
+                return self._steer_ended(name, lane, latest, event)
         problem = f"Response '{event.previous_response_id}' is not on this connection."
         return [self._hand_back(event, None, "response_not_found", problem)]
 
@@ -201,9 +202,10 @@ class Session:
         if ticket.withdrawn:
             problem = "The response is being interrupted."
             return [self._hand_back(event, ticket.lane, "response_not_active", problem)]
-        if ticket.follower is not None:
+        meant = event.id is None or event.previous_response_id == ticket.id
+        if ticket.follower is not None and event.id is None:
             return self._steer_turn(ticket.follower, event)
-        if ticket.sealed:
+        if ticket.sealed or not meant:  # on record it is for that turn alone
             problem = "The response has ended; send this as the input of a new one."
             return [self._hand_back(event, ticket.lane, "response_already_completed", problem)]
         if ticket.request.fill is not None:
@@ -265,7 +267,7 @@ class Session:
             items = decode_steer_input(event.input)
         except RequestError as error:
             return self._hand_back(event, lane, "invalid_input", error.message)
-        steer_id, target = self._new_id("steer"), event.previous_response_id
+        steer_id, target = event.id or self._new_id("steer"), event.previous_response_id
         return Accepted(steer_id, target, event.input, items, event.held, event.once)
 
     def _hand_back(

@@ -44,6 +44,10 @@ from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
 from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
+from vivace.gateway.elsewhere.asking import Asking
+from vivace.gateway.elsewhere.bell import SilentBell
+from vivace.gateway.elsewhere.carrying import Carrying
+from vivace.gateway.elsewhere.runs import SharedRuns
 from vivace.gateway.fleet import Fleet
 from vivace.gateway.front import Front
 from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
@@ -66,6 +70,7 @@ from vivace.gateway.parts import (
     migrate_store,
 )
 from vivace.gateway.planning import Planner
+from vivace.gateway.ports import RunDirectory
 from vivace.gateway.responses import ResponsesApi
 from vivace.gateway.resuming.records import LocalEventLog
 from vivace.gateway.runner import Runner
@@ -98,9 +103,7 @@ _MEGABYTE = 1_000_000
 _PRUNE_EVERY = 30.0
 _LOOK_AT_TROUBLE = 2.0
 _LOOK_AT_KEYS = 0.25
-_HEARTBEAT = 1.0
-_DEAD_AFTER = 4.0
-"""Seconds without a heartbeat after which a gateway counts as gone."""
+_LOOK_AGAIN = 1.0
 
 
 class Gateway:
@@ -145,12 +148,14 @@ class Gateway:
         self.metrics.show_memory(self.memory)
         store = counted(build_store(config.store, base), self.metrics)
         events = LocalEventLog(self.memory, limits.orphan_seconds)
-        self.archive = Archive(store, events, self.memory)
+        shared = config.store.url is not None
+        self.archive = Archive(store, events, self.memory, shared=shared)
         self.keeper = Keeper(
             store,
             build_journal(config.store, base),
             new_id("gateway"),
-            must=config.store.url is not None,
+            must=shared,
+            dead_after=config.fleet.dead_after_seconds if shared else None,
         )
         self.metrics.show_store(lambda: store.trouble is None)
         keyrings = build_keyrings(config.store, base)
@@ -158,12 +163,21 @@ class Gateway:
         closed = config.store.url is not None and not is_loopback(config.server.host)
         self.keys = Keys(config.keys, keyrings, closed=closed)
         check_reach(config, keys=self.keys.needed)  # whoever made the configuration, and however
-        self.limiter = build_limiter(config.fleet, self._gateways)
+        presence = self.keeper.presence
+        self.limiter = build_limiter(config.fleet, lambda: presence.gateways)
         self.metrics.show_limits(self.limiter)
-        runs = LocalRuns()
+        here = LocalRuns()
+        runs: RunDirectory = here
         self.recovery = Recovery(
-            self.keeper, self.archive, runs, resume_seconds=config.store.resume_seconds
+            self.keeper, self.archive, here, resume_seconds=config.store.resume_seconds
         )
+        asking: Asking | None = None
+        if shared:
+            bell = SilentBell()
+            asking = Asking(self.keeper, bell, self.metrics, self.recovery)
+            runs = SharedRuns(here, asking)
+            self.carrying = Carrying(self.keeper, here, self.recovery, bell, self.metrics)
+            asking.look_here = self.carrying.look
         self.runner = Runner(
             Planner(self.catalogue, self.dispatch, self.limiter),
             self.archive,
@@ -176,6 +190,7 @@ class Gateway:
             self.listening,
             self.recovery,
             limits.orphan_seconds,
+            asking,
         )
         self.connections = Connections(limits, config.server.trusted_proxies, self.metrics)
         self.door = WebSocketDoor(self.runner, max_seconds=limits.connection_minutes * 60)
@@ -230,8 +245,10 @@ class Gateway:
                 await self.keys.look(keyring)
         if self.keeper.must:
             with contextlib.suppress(StoreError):  # before the first turn: who never beat is gone
-                await self.keeper.store.beat(self.keeper.holder, "")
+                await self.keeper.presence.beat()
             self.supervisor.watch("heartbeat", self._beat)
+            self.supervisor.watch("presence", self.keeper.presence.watch)
+            self.supervisor.watch("orders", self.carrying.watch)
         else:
             try:
                 await self.recovery.look()
@@ -275,10 +292,6 @@ class Gateway:
     def loading(self) -> bool:
         return len(self._loaded) < len(self._own)
 
-    def _gateways(self) -> int:
-        """How many were last seen that answer for the same keys."""
-        return 1
-
     async def _watch_keys(self, keyring: Keyring) -> None:
         """A revoked key ends within a second all that it began, without a restart. Each keyring is
         looked at for itself: one that does not answer holds up no other."""
@@ -293,7 +306,7 @@ class Gateway:
     async def _look_again(self) -> None:
         """Turns that a crash cut off, until the store lets us have them."""
         while True:
-            await asyncio.sleep(_HEARTBEAT)
+            await asyncio.sleep(_LOOK_AGAIN)
             with contextlib.suppress(StoreError):
                 await self.recovery.look()
                 return
@@ -302,8 +315,8 @@ class Gateway:
         """Others that share the store know by this that we live; what the dead held has an end."""
         while True:
             with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
-                await self.recovery.look(dead_after=_DEAD_AFTER)
-            await asyncio.sleep(_HEARTBEAT)
+                await self.recovery.look(dead_after=self._config.fleet.dead_after_seconds)
+            await asyncio.sleep(self._config.fleet.heartbeat_seconds)
 
     async def _prune(self) -> None:
         """Also finds out when a store that was in trouble works again, if no turn does before."""

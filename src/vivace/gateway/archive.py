@@ -79,8 +79,12 @@ def no_parent(why: str) -> RequestError:
 class Archive:
     """The stored turns, the newest of them at hand, and the events of those in the background."""
 
-    def __init__(self, store: Store, events: EventLog, memory: Memory) -> None:
+    def __init__(
+        self, store: Store, events: EventLog, memory: Memory, *, shared: bool = False
+    ) -> None:
+        """``shared``: other gateways may delete what this one remembers."""
         self.events = events
+        self._shared = shared
         self._store = store
         self._memory = memory
         self._links: Recent[Link] = Recent(memory, "links")
@@ -120,6 +124,13 @@ class Archive:
             link = Link(turn.id, link, tuple(said), output, turn.tokens, whole, held, kept=True)
         del rows
         return link
+
+    async def continues(self, response_id: str, owner: str) -> bool:
+        """Whether a turn that memory has may still be continued."""
+        if not self._shared or await self._store.may_be_continued(response_id, owner):
+            return True
+        self.forget(owner)
+        return False
 
     def resent(self, ends: Sequence[tuple[int, bytes]], owner: str) -> Resent | None:
         """The newest turn that a conversation goes on from which is sent whole, by the marks of

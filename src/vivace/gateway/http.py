@@ -25,9 +25,9 @@ from vivace.errors import (
     TooLarge,
 )
 from vivace.gateway.front import error_body, error_headers
-from vivace.gateway.ports import Record
+from vivace.gateway.ports import Readable
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import as_text, encode, footprint, framed
+from vivace.protocol.codec import as_text, encode, error_frame, footprint, framed
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
@@ -40,6 +40,7 @@ from vivace.protocol.sse import SSE_DONE
 from vivace.scheduling.memory import Held, Memory
 
 __all__ = [
+    "WAITING",
     "Begun",
     "Collector",
     "EventStream",
@@ -57,6 +58,9 @@ __all__ = [
 ]
 
 log = logging.getLogger("vivace.http")
+
+WAITING = b": waiting\n\n"
+"""A comment, which clients drop: it keeps a stream open."""
 
 _PIECE = 64 * 1024
 _SILENCE = 15.0
@@ -296,7 +300,9 @@ class EventStream(HttpResponse):
         while True:
             self._quiet = True
             await asyncio.sleep(_SILENCE)
-            if self._quiet and self._begun and not self._gone:
+            waits = self._begun or self._connection.again.told  # for a turn that runs elsewhere
+            if self._quiet and waits and not self._gone:
+                await self._begin()
                 await self._say(self._ping)
 
     async def send(self, events: list[Event]) -> None:
@@ -346,28 +352,44 @@ class Replay(HttpResponse):
     Each reader has bytes of its own: ``held`` counts those that its client does not take.
     """
 
-    def __init__(self, record: Record, after: int, held: Held) -> None:
+    def __init__(self, record: Readable, after: int, held: Held) -> None:
         super().__init__(media_type="text/event-stream")
         self._record = record
         self._after = after
         self._held = held
+        self._quiet = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         telling = asyncio.create_task(self._tell(send))
+        pinging = asyncio.create_task(self._keep_awake(send))
         try:
             if await _stays_for(telling, receive):
                 telling.result()
         finally:
             telling.cancel()
+            pinging.cancel()
+
+    async def _keep_awake(self, send: Send) -> None:
+        """What runs on another gateway is told when it has ended, which may take long."""
+        while True:
+            self._quiet = True
+            await asyncio.sleep(_SILENCE)
+            if self._quiet:
+                await send({"type": "http.response.body", "body": WAITING, "more_body": True})
 
     async def _tell(self, send: Send) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async with aclosing(self._record.after(self._after)) as told:
-            async for events in told:
-                for said in _in_pieces(events):
-                    self._held.resize(max(self._held.size, len(said)))
-                    await _send_pieces(said, send)
+        try:
+            async with aclosing(self._record.after(self._after)) as told:
+                async for events in told:
+                    self._quiet = False
+                    for said in _in_pieces(events):
+                        self._held.resize(max(self._held.size, len(said)))
+                        await _send_pieces(said, send)
+        except (RequestError, StoreError) as error:  # it was deleted, or cannot be had now
+            known = error if isinstance(error, RequestError) else StoreAway(error)
+            await _send_pieces(framed(error_frame(known)), send)
         await send({"type": "http.response.body", "body": SSE_DONE})
 
 

@@ -96,6 +96,18 @@ class Metrics:
             ["write"],
             registry=self.registry,
         )
+        self.asked = Counter(
+            "vivace_orders_asked",
+            "Cancels, interrupts and steers that were passed on to another gateway.",
+            ["kind", "outcome"],
+            registry=self.registry,
+        )
+        self.carried_out = Counter(
+            "vivace_orders_carried_out",
+            "Cancels, interrupts and steers that other gateways passed on to this one.",
+            ["kind"],
+            registry=self.registry,
+        )
         self.tokens = Counter(
             "vivace_tokens", "Tokens read and written.", ["model", "kind"], registry=self.registry
         )

@@ -22,7 +22,9 @@ from vivace.protocol.events import Event, Response, ResponseEvent
 from vivace.protocol.requests import Interrupt, Steer
 
 __all__ = [
+    "Bell",
     "EventLog",
+    "Readable",
     "Reader",
     "Record",
     "RunDirectory",
@@ -34,7 +36,25 @@ __all__ = [
 # -- events ---------------------------------------------------------------------------------------
 
 
-class Record(Protocol):
+class Readable(Protocol):
+    """What can be told of one response."""
+
+    @property
+    def steered(self) -> bool:
+        """Whether it was sent another way, so that another may follow it; known at its end."""
+
+    def after(
+        self, number: int, lane: str | None = None
+    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        """The events later than ``number`` that were said, as they come, until there are no more;
+        ``lane`` is the reader's."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes of its longest event, about: who reads it has one at a time."""
+
+
+class Record(Readable, Protocol):
     """The log of one response: its events follow from it, numbered from 0."""
 
     def enter(self, entry: Entry) -> None:
@@ -53,20 +73,11 @@ class Record(Protocol):
         """``steered``: it was sent another way, so another may follow it."""
 
     @property
-    def steered(self) -> bool: ...
-
-    def after(
-        self, number: int, lane: str | None = None
-    ) -> AsyncGenerator[list[ResponseEvent], None]:
-        """The events later than ``number`` that were said, as they come, until there are no more;
-        ``lane`` is the reader's."""
+    def settled(self) -> bool:
+        """Whether it has ended and that is on record, from where another may delete it."""
 
     def reader(self, after: int, lane: str | None = None) -> Reader:
         """The same without waiting."""
-
-    @property
-    def weight(self) -> int:
-        """Bytes of its longest event, about: who reads it has one at a time."""
 
     @property
     def unread_since(self) -> float | None:
@@ -141,3 +152,14 @@ class RunDirectory(Protocol):
 
     def on_forget(self, forget: Callable[[str, str], None]) -> None:
         """Called with the turn and its owner, here and on every other gateway."""
+
+
+class Bell(Protocol):
+    """Wakes another gateway that has something to look for. It may be lost at any time: who listens
+    looks now and then, whether it rang or not."""
+
+    async def ring(self, holder: str | None) -> None:
+        """Something is on record for this one."""
+
+    async def heard(self, seconds: float) -> None:
+        """Returns when somebody rang here, or when so many seconds are over."""

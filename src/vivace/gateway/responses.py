@@ -14,6 +14,7 @@ from starlette.routing import Route
 from vivace.conversation import compaction
 from vivace.errors import InvalidRequest, NotFound, RequestError
 from vivace.gateway.http import (
+    WAITING,
     Begun,
     EventStream,
     Handler,
@@ -29,7 +30,7 @@ from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.reviving import PASSING
 from vivace.gateway.ports import Told
 from vivace.gateway.resuming.again import steered_before
-from vivace.gateway.resuming.telling import not_kept, record_of
+from vivace.gateway.resuming.telling import not_kept
 from vivace.gateway.runner import Runner
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
 from vivace.protocol.events import Compacted, ErrorFrame, SteerFailed
@@ -74,7 +75,8 @@ class ResponsesApi:
         if create.body.background:
             return await self._create_in_background(create, request)
         if create.body.stream:
-            return EventStream(self._runner, request, create, codex=codex)
+            ping = WAITING if create.once is not None else b""  # its turn may run elsewhere
+            return EventStream(self._runner, request, create, codex=codex, ping=ping)
         body = encode(await run_turn(self._runner, create, request))
         held = self._runner.memory.note(request.state.owner, "answers", len(body))
         return json_response(body, held)
@@ -90,9 +92,7 @@ class ResponsesApi:
         state.headers = connection.headers
         response = begun.result()
         if create.body.stream:
-            record = await record_of(
-                self._runner.archive, self._runner.memory, response.id, state.owner
-            )
+            record = await self._runner.telling.record(response.id, state.owner)
             # It runs already, so its reader is not refused.
             held = self._runner.memory.note(state.owner, "answers", record.weight)
             return Replay(record, -1, held)
@@ -143,6 +143,7 @@ class ResponsesApi:
         return await self._as_it_stands(response_id, owner)
 
     async def _as_it_stands(self, response_id: str, owner: str) -> HttpResponse:
+        await self._runner.keeper.presence.settled()
         running = await self._runner.runs.find(response_id, owner)
         if running is not None:
             return self._answer(await running.response(), owner)
@@ -160,13 +161,14 @@ class ResponsesApi:
         return json_response(body, self._runner.memory.take(owner, "answers", len(body)))
 
     async def _replay(self, response_id: str, owner: str, after: str | None) -> HttpResponse:
+        await self._runner.keeper.presence.settled()
         with suppress(*PASSING):  # while somebody reads it, it is tried again
             await self._runner.reviving.wake(response_id, owner)
         start = -1 if after is None else whole_number(after, 0, 10**9)
         if start is None:
             raise InvalidRequest("starting_after is a sequence number.", param="starting_after")
         memory = self._runner.memory
-        record = await record_of(self._runner.archive, memory, response_id, owner)
+        record = await self._runner.telling.record(response_id, owner)
         return Replay(record, start, memory.take(owner, "answers", record.weight))
 
     async def cancel(self, request: Request) -> HttpResponse:
@@ -192,8 +194,13 @@ class ResponsesApi:
 
     async def _tell(self, event: Steer | Interrupt, response_id: str, owner: str) -> Told:
         told: Told | None = None
+        await self._runner.keeper.presence.settled()
         if isinstance(event, Steer):
-            told = await steered_before(self._runner.keeper.store, event, owner)
+            store = self._runner.keeper.store
+            asking = self._runner.asking
+            told = await steered_before(store, event, owner, asking)
+            if told is None and event.once is not None and asking is not None:
+                told = await asking.tell_first(event, owner)
         running = await self._runner.runs.find_heir(response_id, owner)
         if told is None and running is not None:
             told = await running.tell(event)

@@ -45,10 +45,12 @@ from vivace.errors import (
     StoreAway,
     StoreError,
     Unauthorized,
+    Unavailable,
 )
 from vivace.gateway.answering import Answering
 from vivace.gateway.archive import Archive, is_whole, no_parent
 from vivace.gateway.cancelling import cancels_of_others
+from vivace.gateway.elsewhere.asking import Asking
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.ending import Ending
 from vivace.gateway.keeping.kept import Keeper, Repeated, TakenAway
@@ -62,6 +64,7 @@ from vivace.gateway.planning import Plan, Planner, failing
 from vivace.gateway.ports import Record, RunDirectory
 from vivace.gateway.resuming.again import Again
 from vivace.gateway.resuming.moving import Ground, Moves
+from vivace.gateway.resuming.telling import Telling
 from vivace.gateway.runs import REVOKED, Run, going_down
 from vivace.gateway.tasks import Tasks
 from vivace.protocol.codec import error_frame, retry_headers
@@ -103,9 +106,11 @@ class Runner:
         listening: Listening,
         recovery: Recovery,
         orphan_seconds: float = 15.0,
+        asking: Asking | None = None,
     ) -> None:
         """``knows``: whether an owner that came in may still speak. ``orphan_seconds``: how long a
-        turn waits for its client that asked for it."""
+        turn waits for its client that asked for it. ``asking`` asks other gateways, where there may
+        be some."""
         self.planner = planner
         self.archive = archive
         self.keeper = keeper
@@ -120,8 +125,18 @@ class Runner:
         self.draining = False
         self.background = Tasks()
         """What goes on when its client has left."""
+        self.telling = Telling(archive, memory, runs, shared=asking is not None)
+        self.asking = asking
         self.ground = Ground(
-            runs, archive, memory, self.background, orphan_seconds, self.reviving.wake
+            runs,
+            archive,
+            self.telling,
+            keeper.presence,
+            asking,
+            memory,
+            self.background,
+            orphan_seconds,
+            self.reviving.wake,
         )
         self._running: set[Run] = set()
         self._connections: WeakSet[Connection] = WeakSet()
@@ -149,8 +164,10 @@ class Runner:
         return connection
 
     async def delete(self, response_id: str, owner: str) -> bool:
-        """Stop a turn if it runs, and forget it wherever it is remembered."""
-        await self.cancel(response_id, owner)
+        """Stop a turn if it runs, and forget it wherever it is remembered. A gateway that does not
+        answer finds it gone when it writes."""
+        with suppress(Unavailable):
+            await self.cancel(response_id, owner)
         found = await self.archive.delete(response_id, owner)
         self.keeper.deleted()
         await self.runs.forget(response_id, owner)
@@ -163,6 +180,7 @@ class Runner:
 
     async def cancel(self, response_id: str, owner: str) -> None:
         """Stop a turn, if it runs; returns when it has ended."""
+        await self.keeper.presence.settled()
         run = await self.runs.find(response_id, owner)
         if run is not None:
             await run.cancel()
@@ -250,14 +268,55 @@ class Connection:
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
         if isinstance(event, Resume):
-            await self._moves.resume(event)
+            await self._resume(event)
             return
         if isinstance(event, CreateResponse):
             event = self._as_meant(event)
             self._notes.skipped(event)
         elif isinstance(event, Steer) and await self.again.steered(event):
             return
+        elif self.again.tells_of(_target(event)):
+            self._spawn(self._tell_elsewhere(event))
+            return
+        elif isinstance(event, Steer) and self._may_come_elsewhere(event):
+            await self._steer_once(event)
+            return
         await self.act(self._session.receive(event, self._resent(event)))
+
+    async def _resume(self, event: Resume) -> None:
+        place = await self._moves.resume(event)
+        if place is not None:
+            told = self.again.retell(place, event.response_id, event.starting_after)
+            self._spawn(told, place)
+
+    async def _tell_elsewhere(self, event: Steer | Interrupt) -> None:
+        """For a turn that is told here and held by another gateway, or was when that began."""
+        try:
+            turn = await self._runner.runs.find_heir(_target(event), self.owner)
+            if turn is None:
+                await self.act(self._session.receive(event))
+                return
+            receipt = (await turn.tell(event)).receipt
+        except (RequestError, StoreError) as error:
+            known = error if isinstance(error, RequestError) else StoreAway(error)
+            receipt = error_frame(known, None, self._request_id)
+        if receipt is not None:
+            await self.act([Say(receipt)])
+
+    def _may_come_elsewhere(self, event: Steer) -> bool:
+        """Whether a turn that runs here may be steered by the same request from another gateway."""
+        if event.once is None or self._runner.asking is None:
+            return False
+        return any(run.answers_to(_target(event)) for run in self._runs.values())
+
+    async def _steer_once(self, event: Steer) -> None:
+        """Its receipt goes out with it; what there was no receipt for is told here."""
+        assert self._runner.asking is not None
+        told = await self._runner.asking.tell_first(event, self.owner)
+        if told is None:
+            await self.act(self._session.receive(event))
+        elif isinstance(told.receipt, ErrorFrame):
+            await self.act([Say(told.receipt)])
 
     def _as_meant(self, event: CreateResponse) -> CreateResponse:
         """As it is meant by who sent it, with what was said beside it."""
@@ -414,9 +473,9 @@ class Connection:
         return [*stillborn(ticket.request, ticket.id, ticket.lane, problem, now())]
 
     async def _fetch(self, ticket: Ticket, response_id: str) -> None:
-        if await self._runner.runs.find(response_id, self.owner) is not None:
-            raise no_parent(f"Response '{response_id}' is in progress; continue it when it ended.")
         link = await self._runner.archive.link(response_id, self.owner)
+        if link is None and await self._runner.runs.find(response_id, self.owner) is not None:
+            raise no_parent(f"Response '{response_id}' is in progress; continue it when it ended.")
         await self.act(self._session.found(ticket, link))
 
     # -- one turn ---------------------------------------------------------------------------------
@@ -427,6 +486,7 @@ class Connection:
                 raise going_down()
             if ticket.id in self._adopted and not self._runner.knows(self.owner):
                 raise Unauthorized(REVOKED)  # while no gateway held it
+            await self._check_past(ticket)
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
             await self._show(self._runner.planner.model(ticket))
@@ -435,6 +495,20 @@ class Connection:
             await self._run_as_planned(ticket, plan)
         finally:
             await self._runner.planner.abandon(plan)
+
+    async def _check_past(self, ticket: Ticket) -> None:
+        """What memory has may have been deleted on another gateway. The record of a turn that is
+        kept says so; one that is not has none."""
+        before = ticket.parent
+        if before is not None and before.kept and ticket.request.stored:
+            return
+        while before is not None and not before.kept:
+            before = before.parent
+        if before is not None and not await self._runner.archive.continues(before.id, self.owner):
+            raise no_parent(
+                f"Response '{before.id}' cannot be continued: it is not kept any more, or one "
+                "before it was deleted. Send the conversation again."
+            )
 
     async def _show(self, model: str | None) -> None:
         shown = await self._runner.planner.shown(model, self.owner, codex=self._codex)
@@ -485,9 +559,13 @@ class Connection:
         """Beside the engine, which need not wait for it."""
         if run.kept is None:
             return
-        if run.id in self._runner.keeper.on_record:
-            self._runner.keeper.on_record.discard(run.id)
+        keeper = self._runner.keeper
+        if run.id in keeper.on_record:
+            keeper.on_record.discard(run.id)
             run.kept.is_on_record()
+            if run.id in keeper.taken:
+                keeper.taken.discard(run.id)
+                run.kept.fall_silent()
         else:
             run.kept.accept(run.refuse)
 
@@ -581,3 +659,10 @@ class Connection:
             self._runner.archive.weigh(ticket.input, output, self.owner),
             b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
         )
+
+
+def _target(event: CreateResponse | Steer | Interrupt) -> str:
+    """The response that it is for."""
+    if isinstance(event, CreateResponse):
+        return ""
+    return event.previous_response_id if isinstance(event, Steer) else event.response_id

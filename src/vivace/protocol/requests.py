@@ -311,6 +311,8 @@ class Steer(SteerEvent, frozen=True, kw_only=True):
 
     held: object = None
     once: Once | None = None
+    id: str | None = None
+    """Under which it is on record already: it came to another gateway than its response's."""
 
 
 ClientEvent = CreateResponse | Interrupt | Resume | Steer

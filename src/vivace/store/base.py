@@ -29,6 +29,7 @@ from vivace.store.values import (
     OpenTurn,
     Order,
     Ordered,
+    OrderKind,
     OrderState,
     Orphan,
     SteersGone,
@@ -56,6 +57,7 @@ __all__ = [
     "NotOpen",
     "OpenTurn",
     "Order",
+    "OrderKind",
     "OrderState",
     "Ordered",
     "Orphan",
@@ -132,8 +134,8 @@ class Store(Protocol):
         """Say that this holder lives; returns the open orders to turns that it holds, and those
         that it is asked for."""
 
-    async def company(self, holder: str, seconds: float) -> bool:
-        """Whether another holder was heard of within so many seconds."""
+    async def company(self, holder: str, seconds: float) -> int:
+        """How many other holders were heard of within so many seconds."""
 
     async def held(self, holder: str) -> dict[str, int]:
         """The open turns that are this holder's, with their epochs."""

@@ -103,8 +103,8 @@ class PostgresStore:
         await self._value(statements.BEAT, holder, version)
         return [Order(**row) for row in await self._rows(statements.ORDERS_TO, holder)]
 
-    async def company(self, holder: str, seconds: float) -> bool:
-        return bool(await self._value(statements.COMPANY, holder, seconds))
+    async def company(self, holder: str, seconds: float) -> int:
+        return int(await self._value(statements.COMPANY, holder, seconds))
 
     async def held(self, holder: str) -> dict[str, int]:
         rows = await self._rows(statements.HELD, holder)

@@ -160,7 +160,7 @@ class SqliteStore:
         await self._write(lambda db: turns.beat(db, holder, version, self._clock()))
         return await self._reader.do(lambda db: orders.orders_to(db, holder))
 
-    async def company(self, holder: str, seconds: float) -> bool:
+    async def company(self, holder: str, seconds: float) -> int:
         since = self._clock() - seconds
         return await self._reader.do(lambda db: turns.company(db, holder, since))
 

@@ -257,9 +257,9 @@ def orphans(db: sqlite3.Connection, holder: str, before: float, limit: int) -> l
     ]
 
 
-def company(db: sqlite3.Connection, holder: str, since: float) -> bool:
-    sql = "SELECT 1 FROM gateways WHERE id <> ? AND seen > ?"
-    return db.execute(sql, (holder, since)).fetchone() is not None
+def company(db: sqlite3.Connection, holder: str, since: float) -> int:
+    sql = "SELECT count(*) FROM gateways WHERE id <> ? AND seen > ?"
+    return int(db.execute(sql, (holder, since)).fetchone()[0])
 
 
 def held(db: sqlite3.Connection, holder: str) -> dict[str, int]:

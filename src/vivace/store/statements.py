@@ -155,8 +155,8 @@ ORDER BY orders.at
 HELD = "SELECT id, epoch FROM turns WHERE holder = $1 AND status IS NULL"
 
 COMPANY = """
-SELECT EXISTS (SELECT FROM gateways
-    WHERE id <> $1 AND seen > clock_timestamp() - make_interval(secs => $2::float8))
+SELECT count(*) FROM gateways
+WHERE id <> $1 AND seen > clock_timestamp() - make_interval(secs => $2::float8)
 """
 
 OPEN_TURNS = """

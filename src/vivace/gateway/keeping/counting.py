@@ -42,9 +42,11 @@ class _Counted:
         """All that is not counted."""
         return getattr(self._store, name)
 
-    async def take(self, response_id: str, epoch: int, holder: str) -> Taken | Fenced:
+    async def take(
+        self, response_id: str, epoch: int, holder: str, dead_after: float = 0.0
+    ) -> Taken | Fenced:
         """Who is beaten to it has written nothing that was to be kept."""
-        outcome = await self._store.take(response_id, epoch, holder)
+        outcome = await self._store.take(response_id, epoch, holder, dead_after)
         if isinstance(outcome, Taken):
             self._metrics.takeovers.inc()
         return outcome

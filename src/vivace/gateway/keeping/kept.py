@@ -11,6 +11,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -27,6 +28,7 @@ from vivace.errors import RequestError, StoreError, Unavailable
 from vivace.gateway.archive import no_parent
 from vivace.gateway.keeping.outlet import KeptOutlet
 from vivace.gateway.keeping.owed import Owed
+from vivace.gateway.keeping.presence import Claims, Presence
 from vivace.gateway.meter import Outlet
 from vivace.protocol.codec import encode
 from vivace.protocol.events import Response
@@ -82,18 +84,40 @@ def stored_key(once: Once | None) -> Key | None:
 class Keeper:
     """Where this process keeps its turns."""
 
-    def __init__(self, store: Store, journal: Journal | None, holder: str, *, must: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal | None,
+        holder: str,
+        *,
+        must: bool,
+        dead_after: float | None = None,
+    ) -> None:
         """``holder`` is this run of this gateway. ``must``: no turn that is to be kept begins
-        without its record; where this is false, one that cannot be kept says so when it ends."""
+        without its record; where this is false, one that cannot be kept says so when it ends.
+        ``dead_after``: after how many seconds others that share the store count it as gone."""
         self.store = store
         self.journal = journal
         self.holder = holder
         self.must = must
+        self.presence = Presence(store, holder, dead_after)
+        self.presence.claims.append(self._claims)
+        self.open: dict[str, KeptTurn] = {}
+        """Those that are worked on here."""
+        self.taken: set[str] = set()
+        """Turns to come that another took before they began."""
         self.owed = Owed(store, self.forget)
         self.on_record: set[str] = set()
         """Turns to come that went on record with the end of those they follow."""
         self.doubtful: set[str] = set()
         """Turns with a key that may be on record, though their client was told otherwise."""
+
+    def _claims(self) -> Claims:
+        begun = {each.id: (each.epoch, each.lose) for each in self.open.values() if each.is_there}
+        return {name: (1, partial(self._lose_next, name)) for name in self.on_record} | begun
+
+    async def _lose_next(self, turn_id: str) -> None:
+        self.taken.add(turn_id)
 
     def may_be_on_record(self, new: NewTurn) -> None:
         """Though its client is told otherwise: under its key it can begin after all, without one
@@ -175,10 +199,11 @@ class KeptTurn:
     ) -> None:
         self._keeper = keeper
         self._new = new
-        self._epoch = epoch
+        self.epoch = epoch
         self._attempt = attempt
         self._keeping = Keeping()
-        self.outlet = KeptOutlet(outlet, self._keeping)
+        presence = keeper.presence
+        self.outlet = KeptOutlet(outlet, self._keeping, presence if presence.shared else None)
         self._writes: set[asyncio.Task[None]] = set()
         self._accepting: asyncio.Task[None] | None = None
         self._on_record: asyncio.Future[bool] | None = None
@@ -193,15 +218,37 @@ class KeptTurn:
         self.stop: Callable[[Literal["fault", "taken"]], object] = lambda _: None
         """Has it end, because of what became of a write."""
 
+    @property
+    def id(self) -> str:
+        return self._new.id
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is known to be on record, and not known to be another's."""
+        on_record = self._on_record
+        return not self.taken and (
+            on_record is None or (on_record.done() and on_record.result() and not self.lost)
+        )
+
+    async def lose(self) -> None:
+        self.fall_silent()
+
+    def fall_silent(self) -> None:
+        """Another has it by now: not a word more."""
+        self.taken = self.outlet.silent = True
+        self.stop("taken")
+
     # -- its beginning ----------------------------------------------------------------------------
 
     def accept(self, turned_away: Callable[[], None]) -> None:
         """Begin to put it on record. ``turned_away`` is called if it may not be."""
+        self._keeper.open[self.id] = self
         self._on_record = asyncio.get_running_loop().create_future()
         self._accepting = self._write(self._accept(turned_away, self._on_record))
 
     def is_on_record(self, steers: Iterable[str] = ()) -> None:
         """The turn before it put it there, or another gateway; and these steers of it, too."""
+        self._keeper.open[self.id] = self
         self._keeping.recorded(TURN)
         self._ordered.update(steers)
 
@@ -248,11 +295,10 @@ class KeptTurn:
         try:
             if await self._begun():
                 outcome = await self._keeper.store.attempt(
-                    self._new.id, self._epoch, number, "", b""
+                    self._new.id, self.epoch, number, "", b""
                 )
                 if isinstance(outcome, Fenced):
-                    self.taken = True
-                    self.stop("taken")
+                    self.fall_silent()
                     return
         except StoreError as error:
             log.warning("an attempt is not on record turn=%s", self._new.id, exc_info=error)
@@ -317,7 +363,7 @@ class KeptTurn:
             follows = msgspec.structs.replace(follows, applied=applied)
         end = TurnEnd(
             id=turn.id,
-            epoch=self._epoch,
+            epoch=self.epoch,
             op=str(uuid.uuid4()),
             status=turn.status,
             response=encode(turn.response),
@@ -335,6 +381,7 @@ class KeptTurn:
             raise TakenAway
         if not isinstance(outcome, Ended):
             raise StoreError("A steer of the turn is not open any more.")
+        self.outlet.certain()
         for each in outcome.returned:
             self._keeping.recorded(returned(each))
         self.close()
@@ -342,11 +389,17 @@ class KeptTurn:
 
     def close(self) -> None:
         """Nothing more needs to be known of how it went, unless its end is still to be written."""
+        if self._keeper.open.get(self.id) is self:
+            del self._keeper.open[self.id]
         if self._new.id not in self._keeper.owed:
             self._keeper.forget(self._new.id)
 
     async def let_go(self) -> None:
-        """It ends without a record: nothing is held back any more."""
+        """It ends without a record: nothing is held back any more. Raises ``TakenAway``."""
+        if not self.lost:
+            await self._keeper.presence.renewed()
+        if self.taken:
+            raise TakenAway
         self.close()
         for what in (TURN, END, attempt(self._attempt)):
             self._keeping.recorded(what)

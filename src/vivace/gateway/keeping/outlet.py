@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from vivace.conversation.keeping import Keeping
+from vivace.gateway.keeping.presence import Presence
 from vivace.gateway.meter import Outlet
 from vivace.protocol.events import Event
 
@@ -18,16 +19,29 @@ class KeptOutlet:
     """Of one kept turn. What is sent may be held here, and goes out as soon as ``recorded`` says
     that it may: who has to know that it went waits for ``drained``."""
 
-    def __init__(self, outlet: Outlet, keeping: Keeping) -> None:
+    def __init__(self, outlet: Outlet, keeping: Keeping, presence: Presence | None = None) -> None:
+        """``presence``: whether the turn may be another gateway's; None if there is none."""
         self._outlet = outlet
         self._keeping = keeping
+        self._presence = presence
+        self.silent = False
+        """The turn is another's: nothing more is said of it here."""
         self._sending = asyncio.Lock()
         self._passing = False
         """Whether something is being sent that need not be held; a lock costs more than a word."""
         self._went = asyncio.Event()
         self._count = 0
 
+    def certain(self) -> None:
+        """Its end is on record, and so nobody's but ours."""
+        self._presence, self.silent = None, False
+
     async def send(self, events: list[Event]) -> None:
+        if self._presence is not None and not self._presence.sure:
+            await self._presence.renewed()
+        if self.silent:
+            events.clear()
+            return
         if self._passing or self._sending.locked() or not self._keeping.passes(events):
             await self._hold(events)
             return
@@ -65,7 +79,10 @@ class KeptOutlet:
             while ready := self._keeping.ready():
                 self._count -= len(ready)
                 try:
-                    await self._outlet.send(ready)
+                    if self._presence is not None and not self._presence.sure:
+                        await self._presence.renewed()
+                    if not self.silent:
+                        await self._outlet.send(ready)
                 except BaseException:  # what was not taken is sent by whoever sends next
                     self._keeping.put_back(ready)
                     self._count += len(ready)

@@ -18,6 +18,7 @@ import math
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from vivace.conversation.chain import Link
 from vivace.conversation.log import Entry, Failed, Jumped, Stopped, encode
@@ -29,12 +30,13 @@ from vivace.gateway.archive import Archive
 from vivace.gateway.ids import now
 from vivace.gateway.keeping.adopted import Adopted, read
 from vivace.gateway.keeping.kept import Keeper
+from vivace.gateway.keeping.presence import Claims
 from vivace.gateway.ports import Record, RunDirectory, Told
 from vivace.protocol.codec import encode as encode_wire
 from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Response, ResponseEvent
 from vivace.protocol.requests import Interrupt, Steer
-from vivace.store.base import Fenced, Kept, Order, Orphan, TurnEnd, TurnRecord
+from vivace.store.base import Fenced, Kept, OpenTurn, Order, Orphan, TurnEnd, TurnRecord
 
 __all__ = ["Recovery", "WaitingTurn"]
 
@@ -125,6 +127,9 @@ class Recovery:
         self._waiting: dict[str, WaitingTurn] = {}
         self._left: dict[str, Orphan] = {}
         """Found, and not dealt with yet."""
+        self._taking = asyncio.Lock()
+        """Of who takes turns for this gateway, one at a time."""
+        keeper.presence.claims.append(self._claims)
 
     # -- what was left ----------------------------------------------------------------------------
 
@@ -134,13 +139,14 @@ class Recovery:
         keeper, taken = self._keeper, 0
         journal = keeper.journal
         said = {kept.id: kept for kept in journal.left()} if journal is not None else {}
-        await keeper.store.beat(keeper.holder, "")
+        await keeper.presence.beat()
         while True:
-            for orphan in await keeper.store.orphans(keeper.holder, dead_after):
-                self._left[orphan.id] = orphan
-            if not self._left:
-                break
-            taken += await self._take_over(said)
+            async with self._taking:
+                for orphan in await keeper.store.orphans(keeper.holder, dead_after):
+                    self._left[orphan.id] = orphan
+                if not self._left:
+                    break
+                taken += await self._take_over(said, dead_after)
         if journal is not None:
             journal.forget_left()
         if taken:
@@ -153,15 +159,45 @@ class Recovery:
             )
         return taken
 
-    async def _take_over(self, said: Mapping[str, Kept]) -> int:
+    async def take(self, turn: OpenTurn) -> None:
+        """Somebody asks for it, and its gateway is gone: nobody waits for the next look."""
+        async with self._taking:
+            self._left[turn.id] = Orphan(
+                id=turn.id,
+                owner=turn.owner,
+                epoch=turn.epoch,
+                background=turn.background,
+                parked_until=None,
+            )
+            await self._take_over({}, self._keeper.presence.dead_after)
+
+    async def taken(self) -> None:
+        """Wait until what is being taken is here."""
+        async with self._taking:
+            pass
+
+    def _claims(self) -> Claims:
+        return {
+            each.id: (each.adopted.record.epoch, partial(self._lose_waiting, each))
+            for each in self._waiting.values()
+        }
+
+    async def _lose_waiting(self, waiting: WaitingTurn) -> None:
+        if not waiting.over:
+            await self._lose(waiting)
+
+    async def _take_over(self, said: Mapping[str, Kept], dead_after: float) -> int:
         keeper, turns = self._keeper, list[TurnRecord]()
         for orphan in [*self._left.values()]:
-            outcome = await keeper.store.take(orphan.id, orphan.epoch, keeper.holder)
+            if orphan.id in self._waiting or orphan.id in keeper.open:  # since it was found
+                del self._left[orphan.id]
+                continue
+            outcome = await keeper.store.take(orphan.id, orphan.epoch, keeper.holder, dead_after)
             if isinstance(outcome, Fenced):
                 del self._left[orphan.id]
             else:
                 turns.append(outcome.turn)
-        orders = await keeper.store.beat(keeper.holder, "")
+        orders = await keeper.presence.beat()
         for turn in turns:
             await self._adopt(turn, said.get(turn.id), orders)
             del self._left[turn.id]
@@ -169,7 +205,8 @@ class Recovery:
 
     async def _adopt(self, record: TurnRecord, left: Kept | None, orders: Iterable[Order]) -> None:
         adopted = read(record, left)
-        steers = (each for each in orders if each.turn_id == record.id and each.kind == "steer")
+        mine = [each for each in orders if each.turn_id == record.id]
+        steers = (each for each in mine if each.kind == "steer" and each.state == "accepted")
         if adopted.whole or record.background:
             adopted.take_steers(steers)
         if adopted.turn().ended:  # only its record was missing
@@ -204,6 +241,10 @@ class Recovery:
             await self._begin_after_all(response_id, owner)
         found = self._waiting.get(response_id)
         return found if found is not None and found.owner == owner else None
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
 
     def wanted(self) -> list[WaitingTurn]:
         """Those that an engine is to work on, and may have room for by now."""

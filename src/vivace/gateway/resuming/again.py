@@ -13,17 +13,17 @@ from contextlib import aclosing
 
 from vivace.conversation.session import Say, Session, Ticket
 from vivace.errors import InvalidRequest, KeyBusy, NotFound, RequestError
+from vivace.gateway.elsewhere.asking import Asking
 from vivace.gateway.keeping.kept import Keeper, stored_key
 from vivace.gateway.meter import Outlet
-from vivace.gateway.ports import Record, RunningTurn, Told
+from vivace.gateway.ports import Readable, RunningTurn, Told
 from vivace.gateway.resuming.moving import HEIR_SECONDS, Ground, Moves
-from vivace.gateway.resuming.telling import record_of
 from vivace.gateway.runs import Run
 from vivace.protocol.codec import error_payload
 from vivace.protocol.events import ReturnedSteer, SteerAccepted, SteerFailed, SteerReceipt
 from vivace.protocol.once import key_reused
 from vivace.protocol.requests import Steer
-from vivace.store.base import KeyReused, Store
+from vivace.store.base import KeyReused, Order, Store
 
 __all__ = ["Again", "steered_before"]
 
@@ -38,6 +38,7 @@ class Again:
     ) -> None:
         self._ground = ground
         self._store = keeper.store
+        self._told_of: dict[str, set[str]] = {}
         self._moves = moves
         self._session = session
         self._outlet = outlet
@@ -59,26 +60,33 @@ class Again:
 
     async def steered(self, event: Steer) -> bool:
         """Whether a steer was sent before, and has its answer again."""
-        told = await steered_before(self._store, event, self._moves.owner)
+        told = await steered_before(self._store, event, self._moves.owner, self._ground.asking)
         if told is not None and told.receipt is not None:
             await self._moves.act([Say(told.receipt)])
         return told is not None
 
-    async def retell(self, ticket: Ticket, turn_id: str) -> None:
-        """Tell of the turn that its key stands for, on its lane."""
+    def tells_of(self, turn_id: str) -> bool:
+        """Whether it is being told here."""
+        return any(turn_id in told for told in self._told_of.values())
+
+    async def retell(self, ticket: Ticket, turn_id: str, after: int | None = None) -> None:
+        """Tell of the turn that its key stands for, on its lane; or of one that is resumed here and
+        held elsewhere, from the event on that comes after this one."""
         self.told = True
         task = asyncio.current_task()
         if task is not None and self._session.retells(ticket):
             log.info("told again turn=%s", turn_id)
             self._telling[ticket.id] = task
+            self._told_of[ticket.id] = {turn_id}
             try:
-                await self._tell(ticket, turn_id)
+                await self._tell(ticket, turn_id, -1 if after is None else after)
             except asyncio.CancelledError:
                 if ticket.id in self._telling:
                     raise
                 task.uncancel()  # nobody listens any more
             finally:
                 self._telling.pop(ticket.id, None)
+                self._told_of.pop(ticket.id, None)
         await self._moves.act(self._session.retold(ticket))
 
     def stop(self, ticket: Ticket) -> bool:
@@ -88,36 +96,38 @@ class Again:
             task.cancel()
         return task is not None
 
-    async def _tell(self, ticket: Ticket, turn_id: str) -> None:
+    async def _tell(self, ticket: Ticket, turn_id: str, after: int) -> None:
         run = await self._running(turn_id)
         patience = HEIR_SECONDS if run is not None else 0.0
-        while not self._taken(run, ticket):
+        while not self._taken(run, ticket, after):
             record = await self._record(turn_id)
-            async with aclosing(record.after(-1, ticket.lane)) as told:
+            async with aclosing(record.after(after, ticket.lane)) as told:
                 async for events in told:
                     await self._outlet.send([*events])
             heir = await self._moves.heir_of(turn_id, patience) if record.steered else None
             if heir is None:
                 return
-            turn_id = heir.id
+            turn_id, after = heir.id, -1
+            self._told_of[ticket.id].add(turn_id)
             run = await self._running(turn_id)
 
     async def _running(self, turn_id: str) -> RunningTurn | None:
+        await self._ground.presence.settled()
         await self._moves.wake(turn_id)
         return await self._ground.runs.find(turn_id, self._moves.owner)
 
-    def _taken(self, run: RunningTurn | None, ticket: Ticket) -> bool:
+    def _taken(self, run: RunningTurn | None, ticket: Ticket, after: int) -> bool:
         """Whether it goes on here, in place of the request that was sent again."""
         if self._session.alone or not isinstance(run, Run):
             return False
-        return self._moves.take(run, -1, ticket.lane, place=ticket)
+        return self._moves.take(run, after, ticket.lane, place=ticket)
 
-    async def _record(self, turn_id: str) -> Record:
-        archive, owner = self._ground.archive, self._moves.owner
+    async def _record(self, turn_id: str) -> Readable:
+        owner = self._moves.owner
         try:
-            return await record_of(archive, self._ground.memory, turn_id, owner)
+            return await self._ground.telling.record(turn_id, owner)
         except NotFound:
-            kept = await archive.find(turn_id, owner)
+            kept = await self._ground.archive.find(turn_id, owner)
             if kept is None:
                 raise _gone(turn_id) from None
             if kept.status is None:
@@ -125,7 +135,9 @@ class Again:
             raise
 
 
-async def steered_before(store: Store, event: Steer, owner: str) -> Told | None:
+async def steered_before(
+    store: Store, event: Steer, owner: str, asking: Asking | None = None
+) -> Told | None:
     """What became of a steer that was sent before; None if it was not, or is still on its way: then
     the session that has it answers."""
     key = stored_key(event.once)
@@ -133,16 +145,23 @@ async def steered_before(store: Store, event: Steer, owner: str) -> Told | None:
     if isinstance(known, KeyReused):
         raise key_reused()
     order = await store.find_order(known, owner) if known is not None else None
+    if order is not None and order.reply is not None and asking is not None:
+        return await asking.answer(order) or _handed_back(order, event)
     if order is None or order.state in ("accepted", "pending"):
         return None
     target = event.previous_response_id
     if order.state == "applied":
         taken = SteerReceipt(id=order.id, previous_response_id=target)
         return Told(SteerAccepted(sequence_number=0, steer=taken), order.applied_by)
+    return _handed_back(order, event)
+
+
+def _handed_back(order: Order, event: Steer) -> Told:
     why = InvalidRequest(
         "The response ended before this could be applied; send it as the input of a new one.",
         code="successor_creation_failed",
     )
+    target = event.previous_response_id
     back = ReturnedSteer(id=order.id, previous_response_id=target, input=event.input)
     return Told(SteerFailed(sequence_number=0, error=error_payload(why), steer=back), None)
 
@@ -157,7 +176,7 @@ def _gone(turn_id: str) -> RequestError:
 
 
 def _not_here() -> RequestError:
-    """A gateway that is just started takes up what was left; another one's turns are not here."""
+    """A gateway that is just started takes up what was left."""
     return KeyBusy(
         "The response that this idempotency key stands for is in progress, and cannot be told of "
         "here yet. Nothing was run; send the request again in a moment.",

@@ -17,15 +17,19 @@ from vivace.conversation.chain import Link
 from vivace.conversation.session import Decision, Say, Session, Ticket
 from vivace.errors import NotFound, RequestError
 from vivace.gateway.archive import Archive
+from vivace.gateway.elsewhere.asking import Asking
+from vivace.gateway.elsewhere.record import AwaitedRecord
+from vivace.gateway.ids import new_id
+from vivace.gateway.keeping.presence import Presence
 from vivace.gateway.keeping.reviving import PASSING
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import RunDirectory, RunningTurn
 from vivace.gateway.resuming.seats import Resumed
-from vivace.gateway.resuming.telling import record_of
-from vivace.gateway.runs import Asker, Home, Run
+from vivace.gateway.resuming.telling import Telling
+from vivace.gateway.runs import Asker, Home, LocalRuns, Run
 from vivace.gateway.tasks import Tasks
 from vivace.protocol.codec import error_frame
-from vivace.protocol.requests import Resume
+from vivace.protocol.requests import CreateBody, CreateResponse, Resume
 from vivace.scheduling.memory import Memory
 
 __all__ = ["HEIR_SECONDS", "Ground", "Moves"]
@@ -43,15 +47,21 @@ class Ground:
         self,
         runs: RunDirectory,
         archive: Archive,
+        telling: Telling,
+        presence: Presence,
+        asking: Asking | None,
         memory: Memory,
         background: Tasks,
         orphan_seconds: float,
         wake: Callable[[str, str], Coroutine[Any, Any, None]],
     ) -> None:
-        """``wake`` has an engine work on a turn that waits for its client since a restart, or
-        raises why none does yet."""
+        """``asking`` asks other gateways, where there may be some. ``wake`` has an engine work on a
+        turn that waits for its client since a restart, or raises why none does yet."""
         self.runs = runs
         self.archive = archive
+        self.telling = telling
+        self.presence = presence
+        self.asking = asking
         self.memory = memory
         self.background = background
         self.orphan_seconds = orphan_seconds
@@ -114,24 +124,29 @@ class Moves:
 
     # -- who comes for a turn ---------------------------------------------------------------------
 
-    async def resume(self, event: Resume) -> None:
+    async def resume(self, event: Resume) -> Ticket | None:
+        """Returns a place on its lane for a turn that another gateway holds: that stays there, and
+        is told here when it has ended."""
         after = -1 if event.starting_after is None else event.starting_after
+        await self._ground.presence.settled()
         await self.wake(event.response_id)
         run = await self._ground.runs.find(event.response_id, self.owner)
         if isinstance(run, Run) and self.take(run, after, event.stream_id):
-            return
+            return None
         self._session.make_room(event.stream_id)
-        record = await record_of(
-            self._ground.archive, self._ground.memory, event.response_id, self.owner
-        )
+        record = await self._ground.telling.record(event.response_id, self.owner)
+        self._session.make_room(event.stream_id)  # others came while it was looked for
+        if isinstance(record, AwaitedRecord):
+            place = Ticket(new_id("resp"), event.stream_id, CreateResponse(CreateBody()))
+            self._session.adopt(place, event.stream_id)
+            return place
         held = self._ground.memory.take(self.owner, "answers", record.weight)
         # Inline: nothing else begins on this lane before all of it is told.
         async with aclosing(record.after(after, event.stream_id)) as told:
             async for events in told:
                 await self._outlet.send([*events])
         del held
-        if record.steered:
-            await self._take_heir(event)
+        return await self._take_heir(event) if record.steered else None
 
     async def wake(self, response_id: str) -> None:
         """An engine that has no room yet is waited for, though not for ever."""
@@ -166,13 +181,13 @@ class Moves:
         self.tasks.spawn(resumed.catch_up())
         return True
 
-    async def _take_heir(self, event: Resume) -> None:
+    async def _take_heir(self, event: Resume) -> Ticket | None:
         """What follows a steered turn is told from its beginning, as if nobody had been away."""
         heir = await self.heir_of(event.response_id, HEIR_SECONDS)
         if heir is not None:
-            if not (isinstance(heir, Run) and self.take(heir, -1, event.stream_id)):
-                await self.resume(Resume(response_id=heir.id, stream_id=event.stream_id))
-            return
+            if isinstance(heir, Run) and self.take(heir, -1, event.stream_id):
+                return None
+            return await self.resume(Resume(response_id=heir.id, stream_id=event.stream_id))
         raise NotFound(
             f"Response '{event.response_id}' was steered, and what was to follow it has ended or "
             "never begun. Send what you have said as the input of a new one.",
@@ -189,7 +204,7 @@ class Moves:
                 return heir
             if time.monotonic() >= until:
                 return None
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02 if isinstance(self._ground.runs, LocalRuns) else 0.1)
 
     # -- when the client is gone ------------------------------------------------------------------
 

@@ -100,6 +100,10 @@ class LogRecord:
         return self.final
 
     @property
+    def settled(self) -> bool:
+        return self.over and self.created.store and self.final is None
+
+    @property
     def weight(self) -> int:
         return self._echo + sum(map(_length, self.entries))
 

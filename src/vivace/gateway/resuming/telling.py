@@ -1,5 +1,5 @@
 """Where the events of a turn are to be had again: from memory while that lasts, else from the
-store."""
+store; of one that another gateway holds, when it has ended."""
 
 from __future__ import annotations
 
@@ -9,30 +9,70 @@ from vivace.conversation.replay import log_of
 from vivace.conversation.response import as_created, read_response
 from vivace.errors import LogError, NotFound
 from vivace.gateway.archive import Archive
-from vivace.gateway.ports import Record
+from vivace.gateway.elsewhere.record import AwaitedRecord
+from vivace.gateway.elsewhere.runs import DistantTurn
+from vivace.gateway.ports import Readable, RunDirectory
 from vivace.gateway.resuming.records import LogRecord
 from vivace.scheduling.memory import Held, Memory
 from vivace.store.base import TurnRecord
 
-__all__ = ["not_kept", "record_of"]
+__all__ = ["Telling", "not_kept"]
 
 
-async def record_of(archive: Archive, memory: Memory, response_id: str, owner: str) -> Record:
-    """Raises ``NotFound`` where there are no events, and says what there is instead."""
-    record = await archive.events.find(response_id, owner)
-    if record is not None:
+class Telling:
+    def __init__(
+        self, archive: Archive, memory: Memory, runs: RunDirectory, *, shared: bool
+    ) -> None:
+        """``shared``: another gateway may have deleted what this one remembers."""
+        self._archive = archive
+        self._memory = memory
+        self._runs = runs
+        self._shared = shared
+
+    async def record(self, response_id: str, owner: str) -> Readable:
+        """Raises ``NotFound`` where there are no events, and says what there is instead."""
+        record = await self._here(response_id, owner)
+        if record is not None:
+            return record
+        if self._shared:
+            turn = await self._runs.find(response_id, owner)
+            if isinstance(turn, DistantTurn):
+                return AwaitedRecord(turn, self._ended)
+            record = await self._here(response_id, owner)  # it was taken just now
+            if record is not None:
+                return record
+        return await self._stored(response_id, owner)
+
+    async def _here(self, response_id: str, owner: str) -> Readable | None:
+        """What memory has, unless another gateway has deleted it."""
+        record = await self._archive.events.find(response_id, owner)
+        if record is None or not self._shared or not record.settled:
+            return record
+        if await self._archive.find(response_id, owner) is None:
+            await self._archive.events.delete(response_id, owner)
+            return None
         return record
-    async with archive.unpacking:
-        response, cuts = _ended(response_id, await archive.find(response_id, owner))
-        # A log is some 160 bytes an entry, of which the cuts have a byte or two.
-        held = memory.take(owner, "answers", len(response) + 160 * len(cuts))
-    try:
-        return await asyncio.to_thread(_read, response, cuts, held)
-    except LogError as error:
-        raise NotFound(str(error), code="response_not_found") from error
+
+    async def _ended(self, response_id: str, owner: str) -> Readable | None:
+        """None while another gateway holds it."""
+        if isinstance(await self._runs.find(response_id, owner), DistantTurn):
+            return None
+        record = await self._here(response_id, owner)
+        return record or await self._stored(response_id, owner)
+
+    async def _stored(self, response_id: str, owner: str) -> LogRecord:
+        async with self._archive.unpacking:
+            kept = await self._archive.find(response_id, owner)
+            response, cuts = _of_ended(response_id, kept)
+            # A log is some 160 bytes an entry, of which the cuts have a byte or two.
+            held = self._memory.take(owner, "answers", len(response) + 160 * len(cuts))
+        try:
+            return await asyncio.to_thread(_read, response, cuts, held)
+        except LogError as error:
+            raise NotFound(str(error), code="response_not_found") from error
 
 
-def _ended(response_id: str, kept: TurnRecord | None) -> tuple[bytes, bytes]:
+def _of_ended(response_id: str, kept: TurnRecord | None) -> tuple[bytes, bytes]:
     """The response, and where its text was cut."""
     if kept is None:
         raise not_kept(response_id)

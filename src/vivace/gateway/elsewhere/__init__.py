@@ -1,0 +1,1 @@
+"""Turns that other gateways hold, which share this one's store."""

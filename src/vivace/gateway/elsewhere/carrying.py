@@ -1,0 +1,108 @@
+"""What others ask of turns that this gateway holds: done as if its own client had asked.
+
+A steer is accepted on record before its turn hears of it, so that whoever takes the turn, should
+this gateway die, applies it and not once more. The rest may be done twice without harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from itertools import groupby
+
+from msgspec import Raw
+
+from vivace.errors import StoreError
+from vivace.gateway.elsewhere.asking import Reply
+from vivace.gateway.keeping.kept import Keeper
+from vivace.gateway.keeping.recovery import Recovery, WaitingTurn
+from vivace.gateway.metrics import Metrics
+from vivace.gateway.ports import Bell, RunDirectory, RunningTurn, Told
+from vivace.gateway.tasks import Tasks
+from vivace.protocol.codec import encode
+from vivace.protocol.events import ErrorFrame, SteerFailed
+from vivace.protocol.requests import Interrupt, Steer
+from vivace.store.base import Order, OrderState
+
+__all__ = ["Carrying"]
+
+log = logging.getLogger("vivace.turns")
+
+_LOOK = 0.2
+"""Seconds between two looks, where nobody rings."""
+
+
+class Carrying:
+    def __init__(
+        self, keeper: Keeper, runs: RunDirectory, recovery: Recovery, bell: Bell, metrics: Metrics
+    ) -> None:
+        """``runs`` are those of this gateway."""
+        self._keeper = keeper
+        self._runs = runs
+        self._recovery = recovery
+        self._bell = bell
+        self._metrics = metrics
+        self._tasks = Tasks()
+        self._busy: set[str] = set()
+
+    async def watch(self) -> None:
+        while True:
+            await self._bell.heard(_LOOK)
+            if self._keeper.open or self._recovery.has_waiting:
+                with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
+                    await self.look()
+
+    async def look(self) -> None:
+        asked = await self._keeper.store.asked_of(self._keeper.holder)
+        asked.sort(key=lambda order: order.turn_id)  # and of one turn as they came
+        for turn_id, orders in groupby(asked, lambda order: order.turn_id):
+            if turn_id not in self._busy:
+                self._busy.add(turn_id)
+                self._tasks.spawn(self._carry_out(turn_id, [*orders]))
+
+    async def _carry_out(self, turn_id: str, orders: Sequence[Order]) -> None:
+        try:
+            for order in orders:
+                turn = await self._runs.find(turn_id, order.owner)
+                if turn is not None:
+                    await self._do(turn, order)
+        except StoreError as error:  # it is looked at again
+            log.warning("an order waits turn=%s: %s", turn_id, error)
+        except Exception:
+            log.exception("fault turn=%s", turn_id)
+        finally:
+            self._busy.discard(turn_id)
+
+    async def _do(self, turn: RunningTurn, order: Order) -> None:
+        if order.kind == "cancel":
+            await turn.cancel()
+            await self._say(order, Told(None, None), "done")
+        elif isinstance(turn, WaitingTurn):
+            return  # until an engine works on it
+        elif order.kind == "steer":
+            await self._steer(turn, order)
+        elif order.kind == "interrupt":
+            await self._say(order, await turn.tell(Interrupt(response_id=turn.id)), "done")
+        else:
+            ends = Steer(previous_response_id=turn.id, input=Raw(b"null"), when="end_thinking")
+            await self._say(order, await turn.tell(ends), "done")
+
+    async def _steer(self, turn: RunningTurn, order: Order) -> None:
+        claimed = await self._keeper.store.claim(order.id, order.owner, self._keeper.holder)
+        if claimed is None or claimed.state != "accepted":
+            return  # it was taken back, or the turn has ended
+        steer = Steer(
+            previous_response_id=turn.id,
+            input=Raw(order.input or b"null"),
+            when="item_end" if order.at_item_end else "now",
+            id=order.id,
+        )
+        told = await turn.tell(steer)
+        refused = isinstance(told.receipt, SteerFailed | ErrorFrame)
+        await self._say(order, told, "returned" if refused else None)
+
+    async def _say(self, order: Order, told: Told, state: OrderState | None) -> None:
+        self._metrics.carried_out.labels(order.kind).inc()
+        reply = encode(Reply(told.receipt, told.successor_id))  # type: ignore[arg-type]
+        await self._keeper.store.reply(order.id, order.owner, reply, state)
