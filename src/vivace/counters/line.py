@@ -230,7 +230,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         raise _Down(f"no answer in {seconds * 1000:g} ms")
     try:
         return task.result()
-    except (RedisError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is no answer
         raise _Down(_kind(error)) from None
 
 
