@@ -135,6 +135,8 @@ class Client:
         chance = self._dice.random()
         if chance < 0.05:
             await self.call("POST", f"/v1/responses/{name}/cancel")
+        elif chance < 0.08:
+            await self.call("POST", f"/v1/responses/{name}/interrupt")
         elif chance < 0.15:
             stranger = "bob" if self.owner == "alice" else "alice"
             await self.call("GET", f"/v1/responses/{name}", owner=stranger)

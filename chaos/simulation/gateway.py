@@ -37,7 +37,7 @@ from vivace.gateway.responses import ResponsesApi
 __all__ = ["SCRIPT", "Machine", "configured"]
 
 _BODY = 1_000_000
-_NEEDED = frozenset({"heartbeat", "parked"})
+_NEEDED = frozenset({"heartbeat", "going on", "parked", "presence", "orders"})
 """Of what a gateway does all its life: what these turns need."""
 
 

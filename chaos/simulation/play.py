@@ -68,7 +68,7 @@ class _Play:
         places = ["a", "b"] if pair else ["a"]
         self._faults = [self._crash, self._crash, self._kill_engine, self._freeze]
         if pair:
-            self._faults += [self._isolate, self._lose_store]
+            self._faults += [self._isolate, self._ghost, self._lose_store]
         self._machines = [
             Machine(name, config, self._database, None if pair else folder, self._note, dice, loop)
             for name in places
@@ -151,6 +151,11 @@ class _Play:
         self._note(Struck(begin, self._loop.time(), "isolate-gateway", machine.name))
         await asyncio.sleep(self._dice.uniform(0.1, 3))
         life.end()
+
+    async def _ghost(self, machine: Machine) -> None:
+        """It stands still until another takes it for dead, and goes on as if nothing had been, with
+        the clients that it had."""
+        await self._frozen(machine, self._dice.uniform(4, 6.5))
 
     async def _frozen(self, machine: Machine, seconds: float) -> None:
         life, begin = machine.life, self._loop.time()

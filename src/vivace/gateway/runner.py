@@ -284,10 +284,10 @@ class Connection:
         await self.act(self._session.receive(event, self._resent(event)))
 
     async def _resume(self, event: Resume) -> None:
-        place = await self._moves.resume(event)
-        if place is not None:
-            told = self.again.retell(place, event.response_id, event.starting_after)
-            self._spawn(told, place)
+        awaited = await self._moves.resume(event)
+        if awaited is not None:
+            told = self.again.retell(awaited.place, awaited.response_id, awaited.after)
+            self._spawn(told, awaited.place)
 
     async def _tell_elsewhere(self, event: Steer | Interrupt) -> None:
         """For a turn that is told here and held by another gateway, or was when that began."""

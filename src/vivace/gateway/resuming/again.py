@@ -69,7 +69,7 @@ class Again:
         """Whether it is being told here."""
         return any(turn_id in told for told in self._told_of.values())
 
-    async def retell(self, ticket: Ticket, turn_id: str, after: int | None = None) -> None:
+    async def retell(self, ticket: Ticket, turn_id: str, after: int = -1) -> None:
         """Tell of the turn that its key stands for, on its lane; or of one that is resumed here and
         held elsewhere, from the event on that comes after this one."""
         self.told = True
@@ -79,7 +79,7 @@ class Again:
             self._telling[ticket.id] = task
             self._told_of[ticket.id] = {turn_id}
             try:
-                await self._tell(ticket, turn_id, -1 if after is None else after)
+                await self._tell(ticket, turn_id, after)
             except asyncio.CancelledError:
                 if ticket.id in self._telling:
                     raise

@@ -13,6 +13,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from msgspec import Struct
+
 from vivace.conversation.chain import Link
 from vivace.conversation.session import Decision, Say, Session, Ticket
 from vivace.errors import NotFound, RequestError
@@ -32,7 +34,7 @@ from vivace.protocol.codec import error_frame
 from vivace.protocol.requests import CreateBody, CreateResponse, Resume
 from vivace.scheduling.memory import Memory
 
-__all__ = ["HEIR_SECONDS", "Ground", "Moves"]
+__all__ = ["HEIR_SECONDS", "Awaited", "Ground", "Moves"]
 
 _PATIENCE = 10.0
 """Seconds that who comes back for a turn waits for an engine, when none takes it at once."""
@@ -66,6 +68,15 @@ class Ground:
         self.background = background
         self.orphan_seconds = orphan_seconds
         self.wake = wake
+
+
+class Awaited(Struct, frozen=True):
+    """A turn that is to be told here when it has ended elsewhere."""
+
+    place: Ticket
+    """Which has its lane until then."""
+    response_id: str
+    after: int
 
 
 class Moves:
@@ -124,9 +135,9 @@ class Moves:
 
     # -- who comes for a turn ---------------------------------------------------------------------
 
-    async def resume(self, event: Resume) -> Ticket | None:
-        """Returns a place on its lane for a turn that another gateway holds: that stays there, and
-        is told here when it has ended."""
+    async def resume(self, event: Resume) -> Awaited | None:
+        """Returns what is still to be told: a turn that another gateway holds stays there, and is
+        told here when it has ended."""
         after = -1 if event.starting_after is None else event.starting_after
         await self._ground.presence.settled()
         await self.wake(event.response_id)
@@ -139,7 +150,7 @@ class Moves:
         if isinstance(record, AwaitedRecord):
             place = Ticket(new_id("resp"), event.stream_id, CreateResponse(CreateBody()))
             self._session.adopt(place, event.stream_id)
-            return place
+            return Awaited(place, event.response_id, after)
         held = self._ground.memory.take(self.owner, "answers", record.weight)
         # Inline: nothing else begins on this lane before all of it is told.
         async with aclosing(record.after(after, event.stream_id)) as told:
@@ -181,7 +192,7 @@ class Moves:
         self.tasks.spawn(resumed.catch_up())
         return True
 
-    async def _take_heir(self, event: Resume) -> Ticket | None:
+    async def _take_heir(self, event: Resume) -> Awaited | None:
         """What follows a steered turn is told from its beginning, as if nobody had been away."""
         heir = await self.heir_of(event.response_id, HEIR_SECONDS)
         if heir is not None:
