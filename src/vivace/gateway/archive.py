@@ -11,17 +11,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vivace.conversation.chain import Link, past_items
-from vivace.conversation.session import Resent
+from vivace.conversation.prefixes import mark_of
+from vivace.conversation.session import Resent, Ticket
 from vivace.errors import InvalidRequest, RequestError, ServerFault
 from vivace.gateway.ports import EventLog
 from vivace.gateway.recent import Recent
 from vivace.protocol.codec import encode, footprint
 from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
+from vivace.protocol.requests import CreateResponse
 from vivace.scheduling.memory import Held, Memory
 from vivace.store.base import Store, StoredTurn, TurnRecord
 
-__all__ = ["Archive", "is_whole", "no_parent"]
+__all__ = ["Archive", "no_parent"]
 
 T = TypeVar("T")
 
@@ -64,7 +66,7 @@ def _read(decoder: msgspec.json.Decoder[T], data: bytes, response_id: str) -> T:
         ) from error
 
 
-def is_whole(response: Response | _Ended) -> bool:
+def _is_whole(response: Response | _Ended) -> bool:
     """Whether it came to its own end, or was sent another way by its user."""
     details = response.incomplete_details
     steered = details is not None and details.reason in ("steered", "interrupted")
@@ -119,18 +121,26 @@ class Archive:
             if ended.status in _LIVE:
                 raise no_parent(f"Response '{turn.id}' has failed. {_STOPPED}")
             held.resize(_size(turn.input) + _size(encode(ended.output)))
-            whole = is_whole(ended)
+            whole = _is_whole(ended)
             output = tuple(ended.output)
             link = Link(turn.id, link, tuple(said), output, turn.tokens, whole, held, kept=True)
         del rows
         return link
 
-    async def continues(self, response_id: str, owner: str) -> bool:
-        """Whether a turn that memory has may still be continued."""
-        if not self._shared or await self._store.may_be_continued(response_id, owner):
-            return True
+    async def check_past(self, before: Link | None, request: CreateResponse, owner: str) -> None:
+        """What memory has may have been deleted on another gateway. The record of a turn that is
+        kept says so; one that is not has none."""
+        if not self._shared or (before is not None and before.kept and request.stored):
+            return
+        while before is not None and not before.kept:
+            before = before.parent
+        if before is None or await self._store.may_be_continued(before.id, owner):
+            return
         self.forget(owner)
-        return False
+        raise no_parent(
+            f"Response '{before.id}' cannot be continued: it is not kept any more, or one before "
+            "it was deleted. Send the conversation again."
+        )
 
     def resent(self, ends: Sequence[tuple[int, bytes]], owner: str) -> Resent | None:
         """The newest turn that a conversation goes on from which is sent whole, by the marks of
@@ -145,6 +155,20 @@ class Archive:
         """One that is not stored, while memory lasts: its client may say it again."""
         if link.mark and link.output:
             self._unstored.put(owner, link.mark.hex(), link)
+
+    def link_of(self, ticket: Ticket, response: Response, length: int, owner: str) -> Link:
+        """A turn that can be continued; ``length`` is that of its conversation."""
+        output = tuple(response.output)
+        return Link(
+            response.id,
+            ticket.parent,
+            ticket.input,
+            output,
+            length if response.usage is not None else 0,
+            _is_whole(response),
+            self.weigh(ticket.input, output, owner),
+            b"" if ticket.request.stored else mark_of(ticket.parent, (*ticket.input, *output)),
+        )
 
     def weigh(self, said: Sequence[Item], output: Sequence[Item], owner: str) -> Held:
         """Count the memory of a turn that has ended and can be continued."""

@@ -19,9 +19,8 @@ from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from vivace.conversation.chain import Link
 from vivace.conversation.log import Failed
-from vivace.conversation.prefixes import mark_of, marks
+from vivace.conversation.prefixes import marks
 from vivace.conversation.replay import stillborn
 from vivace.conversation.response import open_response
 from vivace.conversation.session import (
@@ -48,9 +47,10 @@ from vivace.errors import (
     Unavailable,
 )
 from vivace.gateway.answering import Answering
-from vivace.gateway.archive import Archive, is_whole, no_parent
+from vivace.gateway.archive import Archive, no_parent
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.elsewhere.asking import Asking
+from vivace.gateway.elsewhere.words import Words, target
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.ending import Ending
 from vivace.gateway.keeping.kept import Keeper, Repeated, TakenAway
@@ -252,6 +252,9 @@ class Connection:
         self._runs: dict[str, Run] = {}
         self._moves = Moves(runner.ground, self, self._session, outlet, self._runs)
         self.again = Again(runner.ground, runner.keeper, self._moves, self._session, outlet)
+        self._elsewhere = Words(
+            runner.runs, runner.asking, self._session, self._runs, self.act, owner, request_id
+        )
         self._early: dict[str, list[Stop]] = {}
         self._adopted: dict[str, WaitingTurn] = {}
         self._remembering: set[str | None] = set()
@@ -275,11 +278,11 @@ class Connection:
             self._notes.skipped(event)
         elif isinstance(event, Steer) and await self.again.steered(event):
             return
-        elif self.again.tells_of(_target(event)):
-            self._spawn(self._tell_elsewhere(event))
+        elif self.again.tells_of(target(event)):
+            self._spawn(self._elsewhere.tell(event))
             return
-        elif isinstance(event, Steer) and self._may_come_elsewhere(event):
-            await self._steer_once(event)
+        elif isinstance(event, Steer) and self._elsewhere.may_come_elsewhere(event):
+            await self._elsewhere.steer_once(event)
             return
         await self.act(self._session.receive(event, self._resent(event)))
 
@@ -288,35 +291,6 @@ class Connection:
         if awaited is not None:
             told = self.again.retell(awaited.place, awaited.response_id, awaited.after)
             self._spawn(told, awaited.place)
-
-    async def _tell_elsewhere(self, event: Steer | Interrupt) -> None:
-        """For a turn that is told here and held by another gateway, or was when that began."""
-        try:
-            turn = await self._runner.runs.find_heir(_target(event), self.owner)
-            if turn is None:
-                await self.act(self._session.receive(event))
-                return
-            receipt = (await turn.tell(event)).receipt
-        except (RequestError, StoreError) as error:
-            known = error if isinstance(error, RequestError) else StoreAway(error)
-            receipt = error_frame(known, None, self._request_id)
-        if receipt is not None:
-            await self.act([Say(receipt)])
-
-    def _may_come_elsewhere(self, event: Steer) -> bool:
-        """Whether a turn that runs here may be steered by the same request from another gateway."""
-        if event.once is None or self._runner.asking is None:
-            return False
-        return any(run.answers_to(_target(event)) for run in self._runs.values())
-
-    async def _steer_once(self, event: Steer) -> None:
-        """Its receipt goes out with it; what there was no receipt for is told here."""
-        assert self._runner.asking is not None
-        told = await self._runner.asking.tell_first(event, self.owner)
-        if told is None:
-            await self.act(self._session.receive(event))
-        elif isinstance(told.receipt, ErrorFrame):
-            await self.act([Say(told.receipt)])
 
     def _as_meant(self, event: CreateResponse) -> CreateResponse:
         """As it is meant by who sent it, with what was said beside it."""
@@ -486,7 +460,7 @@ class Connection:
                 raise going_down()
             if ticket.id in self._adopted and not self._runner.knows(self.owner):
                 raise Unauthorized(REVOKED)  # while no gateway held it
-            await self._check_past(ticket)
+            await self._runner.archive.check_past(ticket.parent, ticket.request, self.owner)
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
             await self._show(self._runner.planner.model(ticket))
@@ -495,20 +469,6 @@ class Connection:
             await self._run_as_planned(ticket, plan)
         finally:
             await self._runner.planner.abandon(plan)
-
-    async def _check_past(self, ticket: Ticket) -> None:
-        """What memory has may have been deleted on another gateway. The record of a turn that is
-        kept says so; one that is not has none."""
-        before = ticket.parent
-        if before is not None and before.kept and ticket.request.stored:
-            return
-        while before is not None and not before.kept:
-            before = before.parent
-        if before is not None and not await self._runner.archive.continues(before.id, self.owner):
-            raise no_parent(
-                f"Response '{before.id}' cannot be continued: it is not kept any more, or one "
-                "before it was deleted. Send the conversation again."
-            )
 
     async def _show(self, model: str | None) -> None:
         shown = await self._runner.planner.shown(model, self.owner, codex=self._codex)
@@ -521,7 +481,8 @@ class Connection:
         run = self._runs[ticket.id] = await self._new_run(ticket, plan)
         ticket.ends_thinking = plan.offer.card.ends_thinking
         try:
-            self._put_on_record(run)
+            if run.kept is not None:  # beside the engine, which need not wait for it
+                run.kept.put_on_record(run.refuse)
             await self._runner.began(run)
             self._adopted.pop(ticket.id, None)
             for order in (*self._early.pop(ticket.id, ()), *run.begin()):
@@ -555,20 +516,6 @@ class Connection:
         self._runner.keeper.on_record.add(run.id)
         return run
 
-    def _put_on_record(self, run: Run) -> None:
-        """Beside the engine, which need not wait for it."""
-        if run.kept is None:
-            return
-        keeper = self._runner.keeper
-        if run.id in keeper.on_record:
-            keeper.on_record.discard(run.id)
-            run.kept.is_on_record()
-            if run.id in keeper.taken:
-                keeper.taken.discard(run.id)
-                run.kept.fall_silent()
-        else:
-            run.kept.accept(run.refuse)
-
     async def _carry(self, run: Run, ticket: Ticket, plan: Plan) -> None:
         meter = Meter()
         last, outcome = await self._answer(run, plan, meter)
@@ -583,7 +530,7 @@ class Connection:
             meter.report(self._runner.metrics, run.turn, run.model, self._named(run))
         except Exception:  # the turn has its end, whatever became of its accounts
             log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
-        link = self._link(ticket, run.turn, length)
+        link = self._runner.archive.link_of(ticket, run.turn.response, length, self.owner)
         if run.kept is not None:
             try:
                 last, link = await self._runner.ending.on_record(
@@ -645,24 +592,3 @@ class Connection:
         if not self._session.alone:
             self._remembering.add(lane)
             self._runner.memory.keep(self.owner, (self, lane), partial(self._session.let_go, lane))
-
-    def _link(self, ticket: Ticket, turn: Turn, length: int) -> Link:
-        output = tuple(turn.response.output)
-        stored = ticket.request.stored
-        return Link(
-            turn.id,
-            ticket.parent,
-            ticket.input,
-            output,
-            length if turn.response.usage is not None else 0,
-            is_whole(turn.response),
-            self._runner.archive.weigh(ticket.input, output, self.owner),
-            b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
-        )
-
-
-def _target(event: CreateResponse | Steer | Interrupt) -> str:
-    """The response that it is for."""
-    if isinstance(event, CreateResponse):
-        return ""
-    return event.previous_response_id if isinstance(event, Steer) else event.response_id

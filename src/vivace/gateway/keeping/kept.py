@@ -246,6 +246,17 @@ class KeptTurn:
         self._on_record = asyncio.get_running_loop().create_future()
         self._accepting = self._write(self._accept(turned_away, self._on_record))
 
+    def put_on_record(self, turned_away: Callable[[], None]) -> None:
+        """The same, unless it is there already."""
+        if self.id not in self._keeper.on_record:
+            self.accept(turned_away)
+            return
+        self._keeper.on_record.discard(self.id)
+        self.is_on_record()
+        if self.id in self._keeper.taken:
+            self._keeper.taken.discard(self.id)
+            self.fall_silent()
+
     def is_on_record(self, steers: Iterable[str] = ()) -> None:
         """The turn before it put it there, or another gateway; and these steers of it, too."""
         self._keeper.open[self.id] = self
