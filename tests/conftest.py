@@ -24,7 +24,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 _TESTS = Path(__file__).parent
 _TOGETHER = {
     *("bench", "chaos", "cli", "client", "completion", "conversation", "desk", "download", "edits"),
-    *("engines", "failures", "findings", "gateway", "lsp", "mcp", "protocol", "scheduling"),
+    *("engines", "failures", "findings", "gateway", "link", "lsp", "mcp", "protocol", "scheduling"),
     *("speculation", "store", "syntax", "workspace"),
 }
 """Folders whose tests get on with others that run at the same time. What measures memory or speed,

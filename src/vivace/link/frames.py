@@ -21,10 +21,10 @@ A message that is too large goes in pieces (``pieces.py``), so that none waits l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from vivace.conversation.log import Entry
 from vivace.errors import Blame, LinkError
@@ -76,6 +76,9 @@ Kind = Literal["interactive", "agent", "background"]
 WINDOW = 256
 """Entries that may be on their way in one stream."""
 
+Count = Annotated[int, Meta(ge=0)]
+Patience = Annotated[float, Meta(ge=0, le=86_400)]
+
 
 class _Message(Struct, frozen=True, array_like=True, gc=False):
     """As it goes over the wire."""
@@ -87,7 +90,7 @@ class _Message(Struct, frozen=True, array_like=True, gc=False):
 class Piece(_Message, frozen=True, tag=90):
     """Of a frame that is too large to go at once; the last has no ``more``."""
 
-    number: int
+    number: Count
     """The frame's, on this link and in this direction."""
     more: bool
     data: bytes
@@ -109,27 +112,27 @@ class Hello(_Message, frozen=True, tag=0):
 class Run(_Message, frozen=True, tag=1):
     """Work on this."""
 
-    stream: int
+    stream: Count
     """Its name on this link, chosen by the gateway and never used again there."""
     run: str
     """Its name on the node, chosen at random: sent again after the link broke, it is the same."""
     turn: str
-    epoch: int
+    epoch: Count
     """How many gateways have held the turn, this one among them."""
-    attempt: int
+    attempt: Count
     engine: str
     owner: str
-    patience: float
+    patience: Patience
     """Seconds for which it goes on without a gateway that holds it."""
     work: Raw
     """The rest of what an engine is given (``engines/remote_work.py``)."""
     items: tuple[Item, ...] = ()
     """The conversation, or what follows the beginning below."""
     base: str = ""
-    """The turn that was shown that beginning, to this owner."""
-    keep: int = 0
+    """The run that was shown that beginning, to this owner."""
+    keep: Count = 0
     """How many of its items that are."""
-    credit: int = WINDOW
+    credit: Count = WINDOW
     """How many entries the node may send before it hears of more room."""
     kind: Kind = "interactive"
     conversation: str = ""
@@ -140,24 +143,24 @@ class Run(_Message, frozen=True, tag=1):
 class Attach(_Message, frozen=True, tag=2):
     """Read what a node says of a turn, and hold it if told so."""
 
-    stream: int
+    stream: Count
     turn: str
-    epoch: int
-    start: int
+    epoch: Count
+    start: Count
     """The number of the first entry that is wanted."""
     holds: bool = True
     run: str = ""
     """Which run of it; without one, the newest."""
-    credit: int = WINDOW
+    credit: Count = WINDOW
 
 
 class Reach(_Message, frozen=True):
     """How far the gateway is with a stream."""
 
-    stream: int
-    entries: int
+    stream: Count
+    entries: Count
     """All of it before this one is here."""
-    credit: int
+    credit: Count
     """The node may send up to this one, and not it."""
 
 
@@ -168,7 +171,7 @@ class Heard(_Message, frozen=True, tag=3):
 class Stop(_Message, frozen=True, tag=4):
     """Nobody wants more of it."""
 
-    stream: int
+    stream: Count
 
 
 # -- to a gateway ---------------------------------------------------------------------------------
@@ -179,8 +182,8 @@ class Offer(_Message, frozen=True):
 
     name: str
     cards: bytes
-    slots: int
-    reserved: int
+    slots: Count
+    reserved: Count
     continues: Literal["ids", "text", "no"]
     silence: float | None
     """Seconds for which it may have work and do none of it; None if that is its own affair."""
@@ -197,36 +200,36 @@ class Welcome(_Message, frozen=True, tag=10):
 class Taken(_Message, frozen=True, tag=11):
     """An engine has it."""
 
-    stream: int
+    stream: Count
 
 
 class Refused(_Message, frozen=True, tag=12):
     """There is no such turn here, or no such engine."""
 
-    stream: int
+    stream: Count
     message: str
 
 
 class NeedHistory(_Message, frozen=True, tag=13):
     """The beginning is not known here any more: send all of it."""
 
-    stream: int
+    stream: Count
 
 
 class Tallied(_Message, frozen=True):
     """What the engine knows of what it has taken so far."""
 
-    input: int = 0
-    cached: int = 0
-    output: int = 0
-    steps: int = 0
+    input: Count = 0
+    cached: Count = 0
+    output: Count = 0
+    steps: Count = 0
 
 
 class Chunk(_Message, frozen=True):
     """Some entries of a log, one behind the other."""
 
-    stream: int
-    first: int
+    stream: Count
+    first: Count
     entries: tuple[Entry, ...]
     tally: Tallied
 
@@ -238,7 +241,7 @@ class Log(_Message, frozen=True, tag=14):
 class Broke(_Message, frozen=True, tag=15):
     """The engine did not finish it; behind everything that it said."""
 
-    stream: int
+    stream: Count
     kind: str
     message: str
     retry_after: float | None
@@ -249,22 +252,22 @@ class Broke(_Message, frozen=True, tag=15):
 class Fenced(_Message, frozen=True, tag=16):
     """Another gateway holds the turn by now."""
 
-    stream: int
+    stream: Count
 
 
 class Load(_Message, frozen=True):
     engine: str
     healthy: bool
-    running: int
-    waiting: int
-    slots: int
+    running: Count
+    waiting: Count
+    slots: Count
 
 
 class Loads(_Message, frozen=True, tag=17):
     """How things stand with the engines of a node."""
 
     loads: tuple[Load, ...]
-    seen: int
+    seen: Count
     """How many runs of this link are in there."""
 
 

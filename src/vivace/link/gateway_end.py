@@ -34,7 +34,7 @@ from vivace.link.frames import (
     ToNode,
     Welcome,
 )
-from vivace.link.histories import Histories
+from vivace.link.histories import Histories, size_of
 from vivace.link.node_end import is_last
 
 __all__ = ["GatewayEnd", "Gone", "Stream"]
@@ -102,13 +102,15 @@ class GatewayEnd:
         """Begin a stream for this; returns also what is to be sent. ``parent`` is the turn that it
         continues."""
         self._last += 1
-        keep = self._histories.common(whole.owner, parent, whole.items) if parent else 0
-        whole = replace(whole, stream=self._last, credit=self._window)
-        run = whole
-        if keep and parent:
-            run = replace(whole, items=whole.items[keep:], base=parent, keep=keep)
+        whole = run = replace(whole, stream=self._last, credit=self._window)
+        shown, keep = self._histories.common(whole.owner, parent or "", whole.items)
+        size = 0
+        if shown is not None and keep:
+            run = replace(whole, items=whole.items[keep:], base=shown.run, keep=keep)
+            size = shown.bytes
         if whole.items:
-            self._histories.keep(whole.owner, whole.turn, whole.items)
+            size += size_of(run.items)
+            self._histories.keep(whole.owner, whole.turn, whole.items, whole.run, size)
         stream = self._streams[self._last] = Stream(run, whole)
         self._count(stream)
         return stream, run
@@ -145,7 +147,9 @@ class GatewayEnd:
         new = sum(
             1
             for each in self._streams.values()
-            if each.run.engine == engine and each.ordinal > self._seen and each.gone is None
+            if each.run.engine == engine
+            and (load is None or each.ordinal > self._seen)
+            and not (each.gone or each.finished)
         )
         return new + (load.running if load is not None else 0)
 
@@ -241,6 +245,7 @@ class GatewayEnd:
             if stream.begun:
                 room = stream.taken + self._window - stream.heard
                 stream.credit = stream.taken + self._window
+                stream.ordinal = 0  # it is among the first that the node tells of
                 attach = Attach(number, run.turn, run.epoch, stream.heard, run=run.run)
                 messages.append(replace(attach, credit=room))
             else:  # nobody knows whether it came there: by its name it is known again

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from vivace.conversation.deltas import Finished
 from vivace.conversation.log import Entry, Said
+from vivace.errors import LinkError
 from vivace.link.frames import (
     Attach,
     Broke,
@@ -36,7 +37,7 @@ from vivace.link.frames import (
     Tallied,
     ToGateway,
 )
-from vivace.link.histories import Histories
+from vivace.link.histories import Histories, size_of
 from vivace.protocol.items import Item
 
 __all__ = ["Begin", "Halt", "NodeEnd", "is_last"]
@@ -45,6 +46,8 @@ _AT_ONCE = 512
 """Entries of one log in one frame."""
 _KEPT = 60.0
 """Seconds for which a log is kept when it has ended."""
+_GONE = 1_000
+"""Streams of a link that were stopped last: the run of an older one is not on its way any more."""
 _OF_AN_ENTRY = 64
 """Bytes that an entry takes beside its text."""
 
@@ -114,8 +117,8 @@ class _Peer:
         self.says: list[ToGateway] = []
         self.behind: dict[str, _RunLog] = {}
         """Logs of which something is to be sent."""
-        self.gone: set[int] = set()
-        """Streams that were stopped before their run was here."""
+        self.gone: dict[int, None] = {}
+        """Streams that were stopped and may have a run on its way still, the oldest first."""
         self.runs = 0
         self.loaded: Loads | None = None
 
@@ -129,6 +132,12 @@ class NodeEnd:
         self._of_turn: dict[str, list[_RunLog]] = {}
         self._histories = Histories()
         self._bytes = 0
+        self._ended: dict[str, _RunLog] = {}
+        """Those that are over, in the order of their ends."""
+        self._alone: dict[str, _RunLog] = {}
+        """Those that nobody holds, and some that were taken again or ended since."""
+        self._forgotten: dict[str, float] = {}
+        """Those that were dropped for want of room, and when they ended: none runs again."""
 
     # -- gateways ---------------------------------------------------------------------------------
 
@@ -157,7 +166,11 @@ class NodeEnd:
         known = self._peers[peer]
         known.runs += 1
         if run.stream in known.gone:
-            known.gone.discard(run.stream)
+            del known.gone[run.stream]
+            return
+        self._is_new(known, run.stream)
+        if run.run in self._forgotten:
+            known.says.append(Refused(run.stream, "The node has forgotten what it said of this."))
             return
         if run.run in self._logs:  # it was sent again, because the link broke
             again = Attach(run.stream, run.turn, run.epoch, 0, run=run.run, credit=run.credit)
@@ -180,14 +193,15 @@ class NodeEnd:
 
     def _items(self, run: Run) -> tuple[Item, ...] | None:
         """All that is to be shown; None if its beginning is not known here."""
-        items = run.items
+        items, base = run.items, None
         if run.keep:
             base = self._histories.find(run.owner, run.base)
-            if base is None or len(base) < run.keep:
+            if base is None or len(base.items) < run.keep:
                 return None
-            items = (*islice(base, run.keep), *items)
+            items = (*islice(base.items, run.keep), *items)
         if items:
-            self._histories.keep(run.owner, run.turn, items)
+            size = (base.bytes if base is not None else 0) + size_of(run.items)
+            self._histories.keep(run.owner, run.run, items, run.run, size)
         return items
 
     def _supersede(self, run: Run, now: float) -> Iterator[Halt]:
@@ -202,6 +216,7 @@ class NodeEnd:
 
     def _attach(self, peer: str, wanted: Attach) -> None:
         known = self._peers[peer]
+        self._is_new(known, wanted.stream)
         log = self._find(wanted)
         if log is None or wanted.start > len(log.entries):
             known.says.append(Refused(wanted.stream, "The node has no log of this turn."))
@@ -221,6 +236,10 @@ class NodeEnd:
         known.reading[wanted.stream] = log, reader
         known.says.append(Taken(wanted.stream))
         self._notify(log)
+
+    def _is_new(self, peer: _Peer, stream: int) -> None:
+        if stream in peer.reading:
+            raise LinkError("A gateway gave two of its streams one number.")
 
     def _find(self, wanted: Attach) -> _RunLog | None:
         if wanted.run:
@@ -254,8 +273,9 @@ class NodeEnd:
         known = self._peers[peer]
         found = known.reading.pop(stream, None)
         if found is None:
-            if len(known.gone) < 10_000:
-                known.gone.add(stream)
+            known.gone[stream] = None
+            while len(known.gone) > _GONE:
+                del known.gone[next(iter(known.gone))]
             return
         log, reader = found
         held = reader is log.holder
@@ -272,6 +292,7 @@ class NodeEnd:
     def _leave(self, log: _RunLog, reader: _Reader, now: float) -> None:
         if reader is log.holder:
             log.holder, log.alone_since = None, now
+            self._alone[log.id] = log
         elif reader in log.readers:
             log.readers.remove(reader)
 
@@ -289,6 +310,7 @@ class NodeEnd:
             self._bytes += size
             if is_last(entry):
                 log.ended = now
+                self._ended[log.id] = log
         log.tally = tally
         self._notify(log)
 
@@ -297,6 +319,7 @@ class NodeEnd:
         log = self._logs.get(run)
         if log is not None and not log.over:
             log.broke, log.tally, log.ended = how, how.tally, now
+            self._ended[log.id] = log
             self._notify(log)
 
     def may_go_on(self, run: str) -> bool:
@@ -370,23 +393,38 @@ class NodeEnd:
 
     def tick(self, now: float) -> Iterator[Halt]:
         """Stop what nobody came back to, and forget what is over."""
-        for log in list(self._logs.values()):
+        for log in list(self._alone.values()):
             alone = log.alone_since
-            if alone is not None and now - alone >= log.patience:
+            if alone is None or log.over:
+                del self._alone[log.id]
+            elif now - alone >= log.patience:
+                del self._alone[log.id]
                 yield from self._halt(log, now)
         self._forget(now)
 
     def _forget(self, now: float) -> None:
-        over = [each for each in self._logs.values() if each.ended is not None]
-        over.sort(key=lambda each: each.ended or 0.0)
-        for log in over:
-            if now - (log.ended or 0.0) < _KEPT and self._bytes <= self._max_bytes:
+        while self._forgotten:
+            run, ended = next(iter(self._forgotten.items()))
+            if now - ended < _KEPT:
+                break
+            del self._forgotten[run]
+        drop = []
+        size = self._bytes
+        for log in self._ended.values():
+            assert log.ended is not None
+            old = now - log.ended >= _KEPT
+            if not old and size <= self._max_bytes:
                 break
             if not any(log.all_readers()):
-                self._drop(log)
+                drop.append(log)
+                size -= log.bytes
+                if not old:
+                    self._forgotten[log.id] = log.ended
+        for log in drop:
+            self._drop(log)
 
     def _drop(self, log: _RunLog) -> None:
-        del self._logs[log.id]
+        del self._logs[log.id], self._ended[log.id]
         runs = self._of_turn[log.turn]
         runs.remove(log)
         if not runs:

@@ -16,6 +16,8 @@ PIECE = 64_000
 """Bytes: half a millisecond of a link of a gigabit."""
 _LARGEST = 128_000_000
 """Bytes of one frame: more than any request may have."""
+_AT_ONCE = 16
+"""Frames whose pieces may come in between each other; we send two."""
 
 
 def cut(number: int, frame: bytes) -> Iterator[bytes]:
@@ -31,13 +33,19 @@ class Joiner:
     def __init__(self, largest: int = _LARGEST) -> None:
         self._largest = largest
         self._open: dict[int, bytearray] = {}
+        self._bytes = 0
 
     def take(self, piece: Piece) -> bytes | None:
         """The frame, when it is whole."""
         joined = self._open.setdefault(piece.number, bytearray())
         joined += piece.data
-        if sum(map(len, self._open.values())) > self._largest:
-            raise LinkError(f"Frames of more than {self._largest:,} bytes are on their way.")
+        self._bytes += len(piece.data)
+        if self._bytes > self._largest or len(self._open) > _AT_ONCE:
+            raise LinkError(
+                f"More than {_AT_ONCE} large frames, or {self._largest:,} bytes, are on their way."
+            )
         if piece.more:
             return None
-        return bytes(self._open.pop(piece.number))
+        del self._open[piece.number]
+        self._bytes -= len(joined)
+        return bytes(joined)
