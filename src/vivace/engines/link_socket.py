@@ -8,6 +8,7 @@ order; only ``Stop`` does that.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, TypeVar
@@ -18,8 +19,11 @@ from websockets.exceptions import ConnectionClosed
 from vivace.errors import LinkError
 from vivace.link.frames import Beat, Piece, ToGateway, ToNode, encode
 from vivace.link.pieces import PIECE, Joiner, cut
+from vivace.logs import place_of
 
 __all__ = ["BEAT", "SILENCE", "LinkSocket"]
+
+log = logging.getLogger("vivace.link")
 
 BEAT = 0.25
 """Seconds after which something is said, if only that one is there."""
@@ -69,12 +73,29 @@ class LinkSocket(Generic[Out, In]):
                 while self._small or self._pieces:
                     if self._small:
                         messages, self._small = self._small, []
-                        await self._connection.send(encode(messages))
+                        await self._send_all(messages)
                         self._sent = True
                     if self._pieces:
                         await self._connection.send(self._pieces.popleft())
+                        await asyncio.sleep(0)  # sending may not wait: let others have their say
+        except ConnectionClosed:
+            raise
+        except Exception as error:
+            log.error("a link is closed, nothing can be sent on it: %s", place_of(error))
+            await self._connection.close(1011)
+            raise
         finally:
             beating.cancel()
+
+    async def _send_all(self, messages: Sequence[Out]) -> None:
+        """In one frame, or in pieces that nothing overtakes: these have an order."""
+        frame = encode(messages)
+        if len(frame) <= PIECE:
+            await self._connection.send(frame)
+            return
+        self._frames += 1
+        for piece in cut(self._frames, frame):
+            await self._connection.send(piece)
 
     async def _beat(self) -> None:
         while True:

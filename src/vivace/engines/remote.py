@@ -14,6 +14,7 @@ import logging
 import secrets
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from http import HTTPStatus
 
 from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
@@ -25,7 +26,14 @@ from vivace.engines.base import Card, Continues, Generates, Tally, Tell, Work
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.remote_work import RemoteTrace, decode_cards, encode_work, failure_of
-from vivace.errors import EngineAbsent, EngineBusy, EngineDied, EngineError, LinkError
+from vivace.errors import (
+    EngineAbsent,
+    EngineBusy,
+    EngineDied,
+    EngineError,
+    EngineRefused,
+    LinkError,
+)
 from vivace.link.frames import (
     MAX_FRAME,
     SUBPROTOCOL,
@@ -93,32 +101,37 @@ class Node:
         self._socket: LinkSocket[ToNode, ToGateway] | None = None
         self._wakes: dict[Stream, asyncio.Event] = {}
         self._telling: asyncio.TimerHandle | None = None
+        self._giving_up: asyncio.TimerHandle | None = None
         self._closing = False
 
     # -- the link ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Keeps the link, until cancelled."""
-        tries, away_since = 0, asyncio.get_running_loop().time()
+        tries, loop = 0, asyncio.get_running_loop()
         while not self._closing:
-            refused = False
+            trouble, refused, dialled = "", True, loop.time()
             try:
                 async with self._dialled() as connection:
-                    await self._talk(connection)
-                    away_since, tries = asyncio.get_running_loop().time(), 0
-            except (InvalidStatus, InvalidHandshake) as error:
-                refused = self._not_let_in(error)
+                    trouble = await self._talk(connection)
+            except InvalidHandshake as error:
+                trouble = _not_let_in(error)
             except ConnectionRefusedError:
-                refused, self.trouble = True, "nothing listens there"
-            except (OSError, WebSocketException, TimeoutError) as error:
-                self.trouble = f"cannot be reached: {type(error).__name__}"
+                trouble = "nothing listens there"
+            except ssl.SSLError as error:
+                trouble = f"no encrypted link: {error.reason or error}; look at fleet.ca"
             except LinkError as error:
-                refused, self.trouble = True, str(error)
+                trouble = str(error)
+            except (OSError, WebSocketException) as error:
+                refused, trouble = False, f"cannot be reached: {type(error).__name__}"
             finally:
                 self._unlinked()
-            away = asyncio.get_running_loop().time() - away_since
-            if refused or away > _LINK_BROKEN:
-                self._wake(self._end.lost())
+            if trouble:
+                self._in_trouble(trouble)
+                if refused:
+                    self._give_up()
+            elif loop.time() - dialled > _LINK_BROKEN:
+                tries = 0
             await asyncio.sleep(_DIAL_AGAIN[min(tries, len(_DIAL_AGAIN) - 1)])
             tries += 1
 
@@ -137,18 +150,20 @@ class Node:
             proxy=None,
         )
 
-    def _not_let_in(self, error: InvalidHandshake) -> bool:
-        status = error.response.status_code if isinstance(error, InvalidStatus) else 0
-        self.trouble = (
-            "the node has another key than this gateway; set the same in both"
-            if status == 401
-            else f"the node answers with {status or error}"
-        )
-        log.error("engine node %s: %s", self._address.url, self.trouble)
-        return True
+    def _in_trouble(self, why: str) -> None:
+        if why != self.trouble:  # said once, however often it is tried
+            log.error("engine node %s: %s", self._address.url, why)
+        self.trouble = why
 
-    async def _talk(self, connection: ClientConnection) -> None:
-        """From the first word on this link to its last."""
+    def _give_up(self) -> None:
+        """The link is away for good, or for too long to wait for it."""
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+        self._wake(self._end.lost())
+
+    async def _talk(self, connection: ClientConnection) -> str:
+        """From the first word on this link to its last. Why it came to nothing, if it did."""
         socket = LinkSocket[ToNode, ToGateway](connection, decode_to_gateway)
         socket.say([Hello(self._gateway)])
         sending = asyncio.create_task(socket.send())
@@ -160,6 +175,9 @@ class Node:
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
+        if self._socket is socket:
+            return ""
+        return f"the node ended the link: {connection.close_reason or 'it said nothing'}"
 
     def _received(
         self, socket: LinkSocket[ToNode, ToGateway], messages: Sequence[ToGateway]
@@ -179,6 +197,9 @@ class Node:
         self.name = welcome.node or self._address.url.partition("://")[2]
         self.incarnation = welcome.incarnation
         self.trouble = None
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
         lost, messages = self._end.welcomed(welcome)
         self._wake(lost)
         self._socket = socket
@@ -193,10 +214,13 @@ class Node:
         self._changed(self)
 
     def _unlinked(self) -> None:
-        if self._socket is not None:
-            log.warning("the link to engine node %s is broken", self.name)
+        if self._socket is None:
+            return
+        log.warning("the link to engine node %s is broken", self.name)
         self._socket = None
         self.linked.clear()
+        loop = asyncio.get_running_loop()
+        self._giving_up = loop.call_later(_LINK_BROKEN, self._give_up)
 
     def _tell(self) -> None:
         self._telling = None
@@ -213,7 +237,7 @@ class Node:
     def close(self) -> None:
         """Nothing more is asked of it, and what was is lost."""
         self._closing = True
-        self._wake(self._end.lost())
+        self._give_up()
 
     # -- engines ----------------------------------------------------------------------------------
 
@@ -240,8 +264,25 @@ class Node:
         """Have the node work on this."""
         if self._socket is None or self._closing:
             raise EngineAbsent(f"Engine node {self.name}: {self.trouble or 'not linked'}.")
+        try:
+            stream, sent = self._end.run(self._run_of(engine, work), work.parent_id)
+        except OverflowError:
+            raise EngineRefused(
+                "A number in the request has more than 64 bits, and engine nodes take none such. "
+                "Look at the schemas of its tools."
+            ) from None
+        wake = self._wakes[stream] = asyncio.Event()
+        reading = Reading(self, stream, wake)
+        try:
+            self._socket.say_large(sent)
+        except BaseException:
+            reading.close()
+            raise
+        return reading
+
+    def _run_of(self, engine: str, work: Work) -> Run:
         raw, items = encode_work(work, self.incarnation)
-        run = Run(
+        return Run(
             stream=0,
             run=secrets.token_hex(8),
             turn=work.id,
@@ -256,10 +297,6 @@ class Node:
             conversation=work.conversation,
             cost=work.cost,
         )
-        stream, sent = self._end.run(run, work.parent_id)
-        wake = self._wakes[stream] = asyncio.Event()
-        self._socket.say_large(sent)
-        return Reading(self, stream, wake)
 
     def took(self, stream: Stream) -> None:
         """Its reader has taken something."""
@@ -336,6 +373,15 @@ class Reading:
         if gone.why is not None:
             return failure_of(gone.why)
         return EngineDied(f"Engine node {self._node.name} is gone.")
+
+
+def _not_let_in(error: InvalidHandshake) -> str:
+    status = error.response.status_code if isinstance(error, InvalidStatus) else 0
+    if status == HTTPStatus.UNAUTHORIZED:
+        return "the node has another key than this gateway; set the same in both"
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return "the node is not ready: it loads its models, or shuts down"
+    return f"what answers there is no engine node: {status or type(error).__name__}"
 
 
 class RemoteEngine:

@@ -97,7 +97,10 @@ def encode_cards(cards: Sequence[Card]) -> bytes:
 
 
 def decode_cards(data: bytes) -> tuple[Card, ...]:
-    return _cards.decode(data)
+    try:
+        return _cards.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise errors.LinkError(f"A node's models cannot be read: {type(error).__name__}.") from None
 
 
 # -- work -----------------------------------------------------------------------------------------

@@ -145,7 +145,8 @@ class EngineNode:
         """Take no new work; wait until what runs has ended, and no longer than so many seconds."""
         self._leaving = True
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._works.finished(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._works.finished()
 
     # -- links ------------------------------------------------------------------------------------
 
@@ -156,8 +157,8 @@ class EngineNode:
             why = self._unready()
             status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
             return connection.respond(status, f"{why or 'ready'}\n")
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode()):
+        given = " ".join(request.headers.get_all("Authorization")).encode(errors="replace")
+        if not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
             return connection.respond(HTTPStatus.UNAUTHORIZED, "The key is not this node's.\n")
         if request.path != "/link":
             return connection.respond(HTTPStatus.NOT_FOUND, "There is /link here.\n")
@@ -197,6 +198,8 @@ class EngineNode:
 
     def _received(self, peer: str, socket: LinkSocket[ToGateway, ToNode], message: ToNode) -> None:
         if isinstance(message, Hello):
+            if peer in self._sockets:
+                raise LinkError("A gateway said hello twice.")
             self._welcome(peer, socket, message)
             return
         if peer not in self._sockets:

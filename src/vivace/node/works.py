@@ -18,7 +18,14 @@ from msgspec import Struct
 from vivace.conversation.log import Begun, Placed, Said
 from vivace.engines.base import Engine, Tally, Work
 from vivace.engines.remote_work import decode_work, how_it_broke
-from vivace.errors import EngineAbsent, EngineBusy, EngineError, LinkError, RequestError
+from vivace.errors import (
+    EngineAbsent,
+    EngineBusy,
+    EngineDied,
+    EngineError,
+    LinkError,
+    RequestError,
+)
 from vivace.link.frames import Tallied
 from vivace.link.node_end import Begin, NodeEnd
 from vivace.logs import place_of
@@ -163,25 +170,28 @@ class Works:
     # -- one run ----------------------------------------------------------------------------------
 
     async def _run(self, begun: Begin) -> Outcome:
-        run, tally = begun.run, Tally()
-        problem: EngineError | None = None
+        name, turn, tally = begun.run.run, begun.run.turn, Tally()
+        problem: EngineError = EngineDied("The engine ended without a last word.")
+        whole = False
         try:
-            work = decode_work(run, begun.items, self._trace)
+            engine = begun.run.engine
+            work = decode_work(begun.run, begun.items, self._trace)
             tally = work.tally
-            await self._read(run.run, self._engines[run.engine], work)
+            del begun  # it keeps the whole frame that the run came in
+            await self._read(name, self._engines[engine], work)
+            whole = True
         except EngineError as error:
             problem = error
         except (LinkError, msgspec.DecodeError) as error:
             problem = EngineError(f"The node cannot read what it was sent: {error}")
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends one run and no other
-            log.error("fault turn=%s: %s", run.turn, place_of(error))
+            log.error("fault turn=%s: %s", turn, place_of(error))
             problem = EngineError("The engine node failed; its log has the place.")
-        finally:
-            self._keep_trace(run.run, tally.trace)
-        if problem is not None:
-            self._end.broke(run.run, how_it_broke(problem, tally), time.monotonic())
+        finally:  # does nothing where the run has its end
+            self._end.broke(name, how_it_broke(problem, tally), time.monotonic())
+            self._keep_trace(name, tally.trace)
         cost = _WEIGHTS.cost(max(0, tally.input - tally.cached), tally.output)
-        return Outcome(cost=cost, verdict="good" if problem is None else "unknown")
+        return Outcome(cost=cost, verdict="good" if whole else "unknown")
 
     async def _read(self, run: str, engine: Engine, work: Work) -> None:
         end, tally = self._end, work.tally
