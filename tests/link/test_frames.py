@@ -1,0 +1,222 @@
+"""Frames: what is said is what is heard, newer words are skipped, and garbage is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from vivace.conversation.deltas import (
+    CallOpened,
+    CallText,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    Tokens,
+)
+from vivace.conversation.log import Begun, Failed, Jumped, Placed, Said, Stopped
+from vivace.errors import LinkError
+from vivace.link.frames import (
+    Attach,
+    Beat,
+    Broke,
+    Chunk,
+    Fenced,
+    Heard,
+    Hello,
+    Load,
+    Loads,
+    Log,
+    NeedHistory,
+    Offer,
+    Piece,
+    Reach,
+    Refused,
+    Run,
+    Stop,
+    Taken,
+    Tallied,
+    ToGateway,
+    ToNode,
+    Welcome,
+    agreed,
+    decode_to_gateway,
+    decode_to_node,
+    encode,
+)
+from vivace.link.pieces import PIECE, Joiner, cut
+from vivace.protocol.items import FunctionCall, InputText, Message, Reasoning
+
+RAW = Raw(msgspec.msgpack.encode({"any": [1, "thing"]}))
+ITEMS = (
+    Message(role="user", content="plain"),
+    Message(id="msg_1", role="assistant", content=[InputText("part")], status="completed"),
+    FunctionCall(call_id="c", name="f", arguments="{}"),
+    Reasoning(summary=[]),
+)
+ENTRIES = (
+    Placed(1, 2, 0.5),
+    Begun(1, summary=True),
+    Said(2, ReasoningDelta("hm", (7,))),
+    Said(2, TextDelta("é\U0001f600", [{"logprob": -0.5}], (1, 2))),
+    Said(2, CallOpened("f", True, "space", "call_1", (3,))),
+    Said(2, CallText("{}")),
+    Stopped(3, "steer", "resp_2"),
+    Failed(3, "code", "words"),
+    Jumped(3),
+    Said(4, Finished("length", Tokens(1, 2, 3, 4, 5, 6))),
+)
+TO_NODE: list[ToNode] = [
+    Hello("gateway", (1, 2)),
+    Run(1, "r", "t", 2, 3, "e", "o", 1.5, RAW, ITEMS, "base", 4, 5),
+    Attach(1, "t", 2, 3, False, "r", 9),
+    Heard((Reach(1, 2, 3), Reach(4, 5, 6))),
+    Stop(1),
+    Piece(1, True, b"\x00\xff"),
+    Beat(),
+]
+TO_GATEWAY: list[ToGateway] = [
+    Welcome("n", "i", 1, (Offer("e", RAW, 4, 1, "ids", 2.5), Offer("f", RAW, 1, 0, "no", None))),
+    Taken(1),
+    Refused(1, "why"),
+    NeedHistory(1),
+    Log((Chunk(1, 7, ENTRIES, Tallied(1, 2, 3, 4)), Chunk(2, 0, (), Tallied()))),
+    Broke(1, "EngineDied", "words", 1.5, "always", Tallied(1)),
+    Fenced(1),
+    Loads((Load("e", True, 1, 2, 3),), 4),
+    Piece(2, False, b""),
+    Beat(),
+]
+Decode = Callable[[bytes], list[Any]]
+BOTH: list[tuple[Decode, list[Any]]] = [(decode_to_node, TO_NODE), (decode_to_gateway, TO_GATEWAY)]
+
+
+@pytest.mark.parametrize(("decode", "said"), BOTH)
+def test_what_is_said_is_what_is_heard(decode: Decode, said: list[Any]) -> None:
+    assert decode(encode(said)) == said
+
+
+@pytest.mark.parametrize(("decode", "said"), BOTH)
+def test_fields_of_a_newer_version_are_skipped(decode: Decode, said: list[Any]) -> None:
+    newer = [[*each, {"new": [1]}, "field"] for each in msgspec.msgpack.decode(encode(said))]
+    assert decode(msgspec.msgpack.encode(newer)) == said
+
+
+def test_fields_that_an_older_version_leaves_out_have_their_default() -> None:
+    hello, run, attach = msgspec.msgpack.decode(encode(TO_NODE))[:3]
+    older = [run[:10], attach[:5], hello[:2]]
+    assert decode_to_node(msgspec.msgpack.encode(older)) == [
+        Run(1, "r", "t", 2, 3, "e", "o", 1.5, RAW),
+        Attach(1, "t", 2, 3),
+        Hello("gateway"),
+    ]
+
+
+@pytest.mark.parametrize(("decode", "said"), BOTH)
+def test_a_frame_that_is_cut_short_is_refused(decode: Decode, said: list[Any]) -> None:
+    frame = encode(said)
+    for end in range(len(frame)):
+        with pytest.raises(LinkError):
+            decode(frame[:end])
+
+
+@given(garbage=st.binary(max_size=200), at=st.integers(0, 10_000))
+def test_garbage_is_refused_or_means_something(garbage: bytes, at: int) -> None:
+    for decode, said in BOTH:
+        frame = encode(said)
+        middle = at % len(frame)
+        for hostile in (garbage, frame[:middle] + garbage + frame[middle + len(garbage) :]):
+            try:
+                assert isinstance(decode(hostile), list)
+            except LinkError as error:
+                assert len(str(error)) < 200  # noqa: PT017 - either may happen
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\x91" * 900_000,
+        b"\x91\x9e\x01" + b"\x91" * 900_000,
+        b"\x91\x92\x5b" + b"\x91" * 800_000 + b"\xc0",  # in a field that we do not know
+        b"\xdd\xff\xff\xff\xff",
+        b"\x91\x92\x03\xdd\xff\xff\xff\xff",
+        b"\x91\xdf\xff\xff\xff\xff",
+        b"\x91\x94\x5a\x01\xc2\xc6\xff\xff\xff\xff",
+        b"",
+        b"\xc0",
+    ],
+)
+def test_deep_and_boastful_frames_cost_nothing(frame: bytes) -> None:
+    for decode, _ in BOTH:
+        began = time.perf_counter()
+        with pytest.raises(LinkError):
+            decode(frame)
+        assert time.perf_counter() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Attach(1, "t", 1, -1),
+        Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, keep=-1),
+        Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, credit=-1),
+        Run(1, "r", "t", 1, 1, "e", "o", float("nan"), RAW),
+        Run(1, "r", "t", 1, 1, "e", "o", float("inf"), RAW),
+        Heard((Reach(1, -1, 1),)),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(message: Any) -> None:
+    with pytest.raises(LinkError):
+        decode_to_node(encode([message]))
+
+
+def test_the_newest_version_that_both_speak_is_taken() -> None:
+    assert agreed((1, 99)) == 1
+    with pytest.raises(LinkError, match="upgrade"):
+        agreed((99,))
+    with pytest.raises(LinkError):
+        agreed(())
+
+
+class TestPieces:
+    @given(size=st.integers(0, 3 * PIECE))
+    def test_a_frame_comes_out_as_it_went_in(self, size: int) -> None:
+        frame = bytes(range(256)) * (size // 256 + 1)
+        joiner = Joiner()
+        pieces = [decode_to_node(each)[0] for each in cut(1, frame)]
+        assert all(len(each.data) <= PIECE for each in pieces)  # type: ignore[union-attr]
+        came = [joiner.take(each) for each in pieces]  # type: ignore[arg-type]
+        assert came[-1] == frame
+        assert set(came[:-1]) <= {None}
+
+    def test_frames_may_come_in_between_each_other(self) -> None:
+        joiner = Joiner()
+        assert joiner.take(Piece(1, True, b"a")) is None
+        assert joiner.take(Piece(2, True, b"x")) is None
+        assert joiner.take(Piece(1, False, b"b")) == b"ab"
+        assert joiner.take(Piece(2, False, b"y")) == b"xy"
+
+    def test_frames_that_never_end_are_refused(self) -> None:
+        joiner = Joiner(largest=100)
+        joiner.take(Piece(1, True, b"x" * 60))
+        with pytest.raises(LinkError):
+            joiner.take(Piece(1, True, b"x" * 60))
+
+    def test_so_are_frames_without_number(self) -> None:
+        joiner = Joiner()
+        for number in range(16):
+            joiner.take(Piece(number, True, b""))
+        with pytest.raises(LinkError):
+            joiner.take(Piece(16, True, b""))
+
+    def test_what_is_whole_is_not_counted_any_more(self) -> None:
+        joiner = Joiner(largest=100)
+        for number in range(50):
+            assert joiner.take(Piece(number, True, b"x" * 40)) is None
+            assert joiner.take(Piece(number, False, b"x" * 40)) is not None

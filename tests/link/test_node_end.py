@@ -1,0 +1,163 @@
+"""What a node knows: what is bounded, and what is refused."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from vivace.conversation.deltas import Finished, TextDelta, Tokens
+from vivace.conversation.log import Said
+from vivace.errors import LinkError
+from vivace.link.frames import Attach, Broke, Fenced, Refused, Run, Stop, Taken, Tallied
+from vivace.link.gateway_end import GatewayEnd
+from vivace.link.histories import Histories, size_of
+from vivace.link.node_end import Begin, Halt, NodeEnd
+from vivace.protocol.items import Message
+
+NOTHING = Raw(msgspec.msgpack.encode(None))
+
+
+def run(stream: int, name: str = "", turn: str = "") -> Run:
+    name = name or f"r{stream}"
+    return Run(stream, name, turn or f"t{stream}", 1, 1, "e", "o", 2.0, NOTHING)
+
+
+def node(**settings: int) -> NodeEnd:
+    end = NodeEnd(**settings)
+    end.joined("p")
+    return end
+
+
+def begin(end: NodeEnd, asked: Run) -> None:
+    [begun] = end.received("p", asked, 0.0)
+    assert isinstance(begun, Begin)
+
+
+def finish(end: NodeEnd, name: str, text: str = "x", now: float = 0.0) -> None:
+    entries = (Said(0, TextDelta(text)), Said(0, Finished("stop", Tokens())))
+    end.said(name, entries, Tallied(), now)
+    end.outgoing("p")
+
+
+def test_stops_that_crossed_the_end_are_bounded_and_hide_no_other() -> None:
+    end = node()
+    for stream in range(1, 12_000):
+        begin(end, run(stream))
+        finish(end, f"r{stream}")
+        assert not list(end.received("p", Stop(stream), 0.0))
+    assert len(end._peers["p"].gone) <= 1_000
+    list(end.received("p", Stop(20_000), 0.0))
+    assert not list(end.received("p", run(20_000), 0.0)), "it was stopped before it came"
+
+
+def test_two_streams_of_one_number_are_refused() -> None:
+    end = node()
+    begin(end, run(1))
+    with pytest.raises(LinkError):
+        list(end.received("p", run(1, "other"), 0.0))
+    with pytest.raises(LinkError):
+        list(end.received("p", Attach(1, "t1", 1, 0), 0.0))
+
+
+def test_a_run_whose_log_had_no_room_is_not_run_again() -> None:
+    end = node(max_bytes=1000)
+    begin(end, run(1))
+    finish(end, "r1", "x" * 2000)
+    assert not list(end.tick(1.0))
+    end.lost("p", 1.0)
+    end.joined("p")
+    assert not list(end.received("p", run(1), 1.0))
+    assert isinstance(end.outgoing("p")[0], Refused)
+    assert not list(end.tick(100.0))
+    assert not end._forgotten
+
+
+def test_an_old_log_that_somebody_reads_is_kept_for_them() -> None:
+    end = node(max_bytes=1000)
+    begin(end, run(1))
+    end.joined("slow")
+    list(end.received("slow", Attach(1, "t1", 1, 0, holds=False, credit=1), 0.0))
+    finish(end, "r1", "x" * 2000)
+    end.outgoing("slow")
+    list(end.tick(1.0))
+    assert end._logs
+    end.lost("slow", 1.0)
+    list(end.tick(1.0))
+    assert not end._logs
+
+
+def test_looking_at_ten_thousand_logs_takes_no_time() -> None:
+    end = node()
+    for stream in range(1, 10_001):
+        begin(end, run(stream))
+        finish(end, f"r{stream}")
+    began = time.perf_counter()
+    for _ in range(20):
+        list(end.tick(1.0))
+    assert (time.perf_counter() - began) / 20 < 0.002
+
+
+def test_a_run_that_nobody_holds_halts_and_stays_readable() -> None:
+    end = node()
+    begin(end, run(1))
+    end.said("r1", (Said(0, TextDelta("so far")),), Tallied(), 0.0)
+    end.lost("p", 1.0)
+    assert not list(end.tick(2.9))
+    assert list(end.tick(3.0)) == [Halt("r1")]
+    end.joined("q")
+    list(end.received("q", Attach(7, "t1", 2, 0), 4.0))
+    taken, log, broke = end.outgoing("q")
+    assert taken == Taken(7)
+    assert log.chunks[0].entries == (Said(0, TextDelta("so far")),)  # type: ignore[union-attr]
+    assert isinstance(broke, Broke)
+    assert not list(end.tick(5.0)), "it halts once"
+
+
+def test_a_ghost_is_fenced() -> None:
+    end = node()
+    begin(end, run(1))
+    end.joined("q")
+    list(end.received("q", Attach(1, "t1", 2, 0), 0.0))
+    end.said("r1", (Said(0, TextDelta("x")),), Tallied(), 0.0)
+    assert end.outgoing("p")[1:] == [Fenced(1)]
+    list(end.received("p", Attach(2, "t1", 1, 0), 0.0))
+    assert end.outgoing("p") == [Fenced(2)]
+
+
+class TestHistories:
+    def test_they_are_bounded_by_turns_items_and_bytes(self) -> None:
+        item = Message(role="user", content="x" * 1000)
+        for bounds in ((5, 10**6, 10**9), (10**6, 5, 10**9), (10**6, 10**6, 5_500)):
+            histories = Histories(*bounds)
+            for turn in range(100):
+                histories.keep("o", f"t{turn}", (item,), f"r{turn}", size_of((item,)))
+            assert len(histories._shown) == 5
+            assert histories.find("o", "t99") is not None
+            assert histories.find("o", "t1") is None
+
+    def test_one_owner_never_finds_anothers(self) -> None:
+        histories = Histories()
+        histories.keep("o", "t", (Message(role="user", content="x"),), "r", 1)
+        assert histories.find("p", "t") is None
+
+    def test_a_turn_that_was_shown_twice_is_continued_from_what_this_gateway_sent(self) -> None:
+        """Two gateways show a node one turn with other items: each means its own."""
+        end = node()
+        end.joined("q")
+        links = {"p": GatewayEnd(), "q": GatewayEnd()}
+        said = {peer: Message(role="user", content=f"by {peer}") for peer in links}
+        more = Message(role="user", content="more")
+        for number, (peer, link) in enumerate(links.items(), 1):
+            shown = Run(0, f"r{peer}", "t", 1, number, "e", "o", 2.0, NOTHING, (said[peer],))
+            list(end.received(peer, link.run(shown, None)[1], 0.0))
+        for peer, link in links.items():
+            items = (said[peer], more)
+            asked = Run(0, f"s{peer}", f"u{peer}", 1, 1, "e", "o", 2.0, NOTHING, items)
+            sent = link.run(asked, "t")[1]
+            assert sent.items == (more,)
+            [begun] = end.received(peer, sent, 0.0)
+            assert isinstance(begun, Begin)
+            assert begun.items == (said[peer], more)

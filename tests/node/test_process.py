@@ -1,0 +1,164 @@
+"""``vivace engine`` as a process: killed, stopped, started again, and over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engines.suite import answer, text_in
+from tests.support.engine_node import KEY, EngineProcess
+from tests.support.waiting import in_time
+from vivace.engines.base import Chat, Work
+from vivace.engines.remote import Address, Node, RemoteEngine
+from vivace.errors import EngineDied
+from vivace.protocol.items import Message
+
+
+def work(words: str) -> Work:
+    return Work(
+        id="resp_1", model="local-model", prompt=Chat(items=[Message(role="user", content=words)])
+    )
+
+
+@asynccontextmanager
+async def link(port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Node]:
+    scheme = "ws" if tls is None else "wss"
+    node = Node(Address(f"{scheme}://127.0.0.1:{port}", KEY, tls), "gateway")
+    running = asyncio.create_task(node.run())
+    try:
+        yield node
+    finally:
+        node.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def engine_of(node: Node) -> RemoteEngine:
+    async with asyncio.timeout(5):
+        await node.linked.wait()
+    [engine] = node.engines.values()
+    return engine
+
+
+def run(check: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(check(), 30))
+
+
+@in_time
+def test_a_node_that_is_killed_is_noticed_at_once_and_used_again_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    async def check() -> None:
+        with EngineProcess(tmp_path) as first:
+            async with link(first.port) as node:
+                engine = await engine_of(node)
+                deltas = engine.generate(work("long"))
+                await anext(deltas)
+                began = time.monotonic()
+                first.process.kill()
+                with pytest.raises(EngineDied):
+                    async for _ in deltas:
+                        pass
+                assert time.monotonic() - began < 0.5
+                assert not engine.healthy()
+                first.process.wait()
+                with EngineProcess(tmp_path, first.port):
+                    again = await engine_of(node)
+                    assert engine.healthy()
+                    assert text_in(await answer(again, work("short"))) == "A few words."
+                    assert text_in(await answer(engine, work("short"))) == "A few words."
+
+    run(check)
+
+
+@in_time
+def test_a_node_that_is_frozen_fails_its_answers_and_thaws_without_doing_harm(
+    tmp_path: Path,
+) -> None:
+    async def check() -> None:
+        with EngineProcess(tmp_path) as process:
+            async with link(process.port) as node:
+                engine = await engine_of(node)
+                deltas = engine.generate(work("long"))
+                await anext(deltas)
+                began = time.monotonic()
+                process.process.send_signal(signal.SIGSTOP)
+                with pytest.raises(EngineDied):
+                    async for _ in deltas:
+                        pass
+                assert time.monotonic() - began < 3.2  # silence, and waiting for the link
+                process.process.send_signal(signal.SIGCONT)
+                again = await engine_of(node)
+                assert text_in(await answer(again, work("short"))) == "A few words."
+
+    run(check)
+
+
+def test_a_node_that_is_told_to_stop_finishes_what_it_does(tmp_path: Path) -> None:
+    async def check() -> None:
+        with EngineProcess(tmp_path) as process:
+            async with link(process.port) as node:
+                engine = await engine_of(node)
+                deltas = engine.generate(work("middle"))
+                said = [await anext(deltas)]
+                process.process.send_signal(signal.SIGTERM)
+                said += [each async for each in deltas]
+                assert text_in(said) == "word " * 200
+            assert await asyncio.to_thread(process.process.wait, 10) == 0
+            assert "Traceback" not in process.log
+
+    run(check)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, and a certificate of it for this machine."""
+    folder = tmp_path_factory.mktemp("certificates")
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    steps = [
+        ["req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=tests"],
+        ["req", *curve, "-keyout", "node.key", "-out", "node.csr", "-subj", "/CN=node"],
+        [
+            *("x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key"),
+            *("-CAcreateserial", "-out", "node.pem", "-extfile", "names"),
+        ],
+    ]
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for step in steps:
+        subprocess.run(["openssl", *step], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def test_an_encrypted_link_needs_a_certificate_that_is_believed(
+    tmp_path: Path, certificates: Path
+) -> None:
+    believed = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
+    files: dict[str, Any] = {
+        "certificate": str(certificates / "node.pem"),
+        "private_key": str(certificates / "node.key"),
+    }
+
+    async def check() -> None:
+        with EngineProcess(tmp_path, **files) as process:
+            async with link(process.port, believed) as node:
+                engine = await engine_of(node)
+                assert text_in(await answer(engine, work("short"))) == "A few words."
+            async with link(process.port, ssl.create_default_context()) as stranger:
+                await asyncio.sleep(0.5)
+                assert not stranger.linked.is_set()
+                assert stranger.trouble is not None
+                assert "fleet.ca" in stranger.trouble
+            async with link(process.port) as plain:
+                await asyncio.sleep(0.5)
+                assert not plain.linked.is_set()
+
+    run(check)
