@@ -90,7 +90,7 @@ async def wired(
         dialled(wire, **node) as remote,
     ):
         await asyncio.wait_for(remote.linked.wait(), 5)
-        yield wire, remote, next(iter(remote.engines.values())), serving
+        yield wire, remote, remote.engines[0], serving
 
 
 @asynccontextmanager
@@ -273,7 +273,7 @@ class TestWhatIsLarge:
 
         async def check() -> None:
             async with linked(Plain(word)) as (_, node):
-                [remote] = node.engines.values()
+                [remote] = node.engines
                 assert text_in(await asyncio.wait_for(answer(remote, ask("hi")), 5)) == word
 
         run(check)
@@ -298,7 +298,7 @@ class TestWhatIsLarge:
         async def check() -> None:
             inner = Plain("x ", times=1000)
             async with linked(inner) as (_, node):
-                [remote] = node.engines.values()
+                [remote] = node.engines
                 reading = asyncio.create_task(answer(remote, ask("hi")))
                 await asyncio.sleep(0.2)
                 beside = asyncio.create_task(answer(remote, large))
@@ -410,7 +410,7 @@ class TestSeveralGateways:
         async def check() -> None:
             async with wired(inner, window=8) as (wire, _, slow, _), dialled(wire) as other:
                 await other.linked.wait()
-                [quick] = other.engines.values()
+                [quick] = other.engines
                 stuck = slow.generate(ask("hi"))
                 await anext(stuck)
                 began = time.monotonic()
@@ -433,5 +433,5 @@ class TestSeveralGateways:
     async def one(self, wire: Wire, number: int) -> str:
         async with dialled(wire) as node:
             await node.linked.wait()
-            [remote] = node.engines.values()
+            [remote] = node.engines
             return text_in(await answer(remote, ask(f"hi {number}")))

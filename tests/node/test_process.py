@@ -45,7 +45,7 @@ async def link(port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[No
 async def engine_of(node: Node) -> RemoteEngine:
     async with asyncio.timeout(5):
         await node.linked.wait()
-    [engine] = node.engines.values()
+    [engine] = node.engines
     return engine
 
 

@@ -100,15 +100,14 @@ class _RunLog:
     def over(self) -> bool:
         return self.ended is not None
 
-    def all_readers(self) -> Iterator[_Reader]:
-        if self.holder is not None:
-            yield self.holder
-        yield from self.readers
+    def all_readers(self) -> list[_Reader]:
+        return self.readers if self.holder is None else [self.holder, *self.readers]
 
     def limit(self, reader: _Reader) -> int:
         """How far it may read."""
-        known = len(self.entries) if reader is self.holder or self.over else self.heard
-        return min(known, reader.credit)
+        whole = reader is self.holder or self.ended is not None
+        known = len(self.entries) if whole else self.heard
+        return min(reader.credit, known)
 
 
 class _Peer:
@@ -267,7 +266,8 @@ class NodeEnd:
             reader.credit = max(reader.credit, reach.credit)
             if reader is log.holder:
                 log.heard = max(log.heard, min(reach.entries, len(log.entries)))
-            self._notify(log)
+            if log.readers or reader.at < log.limit(reader):  # else nothing waited for this
+                self._notify(log)
 
     def _stop(self, peer: str, stream: int, now: float) -> Iterator[Halt]:
         known = self._peers[peer]
@@ -301,16 +301,17 @@ class NodeEnd:
     def said(self, run: str, entries: Iterable[Entry], tally: Tallied, now: float) -> None:
         """What an engine said, in its order; nothing follows what is ``Finished``."""
         log = self._logs.get(run)
-        if log is None or log.over:
+        if log is None or log.ended is not None:
             return
+        size = 0
         for entry in entries:
             log.entries.append(entry)
-            size = _OF_AN_ENTRY + _text(entry)
-            log.bytes += size
-            self._bytes += size
+            size += _OF_AN_ENTRY + _text(entry)
             if is_last(entry):
                 log.ended = now
                 self._ended[log.id] = log
+        log.bytes += size
+        self._bytes += size
         log.tally = tally
         self._notify(log)
 
@@ -371,11 +372,11 @@ class NodeEnd:
 
     def _chunk(self, log: _RunLog, reader: _Reader, chunks: list[Chunk]) -> bool:
         """Whether there is more than goes at once."""
-        limit = log.limit(reader)
-        end = min(limit, reader.at + _AT_ONCE)
-        if end > reader.at:
-            entries = tuple(log.entries[reader.at : end])
-            chunks.append(Chunk(reader.stream, reader.at, entries, log.tally))
+        start, limit = reader.at, log.limit(reader)
+        end = min(limit, start + _AT_ONCE)
+        if end > start:
+            entries = tuple(log.entries[start:end])
+            chunks.append(Chunk(reader.stream, start, entries, log.tally))
             reader.at = end
         return end < limit
 
@@ -415,7 +416,7 @@ class NodeEnd:
             old = now - log.ended >= _KEPT
             if not old and size <= self._max_bytes:
                 break
-            if not any(log.all_readers()):
+            if not log.all_readers():
                 drop.append(log)
                 size -= log.bytes
                 if not old:

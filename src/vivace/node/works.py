@@ -70,6 +70,10 @@ class Works:
         self._calm = asyncio.Event()
         self._calm.set()
 
+    @property
+    def running(self) -> int:
+        return len(self._tasks)
+
     def waiting(self, engine: str) -> int:
         """How many have no slot yet."""
         lengths = self._scheduler.lengths()
