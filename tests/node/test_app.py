@@ -171,7 +171,7 @@ def test_a_run_does_not_keep_the_frame_that_it_came_in() -> None:
         remote = Node(Address(f"ws://127.0.0.1:{port}", KEY), "g")
         dialling = asyncio.create_task(remote.run())
         await remote.linked.wait()
-        deltas = remote.read("e", ask("hi"))
+        deltas = remote.engines[0].generate(ask("hi"))
         await anext(deltas)
         [task] = node._works._tasks.values()
         [frame] = task.get_stack()
