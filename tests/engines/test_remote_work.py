@@ -180,7 +180,7 @@ def test_cards_come_out_as_they_went_in_and_others_are_refused() -> None:
     cards = (Card("m", 10, "me", True, ("low", "high"), "low", True), Card("n", 1))
     assert decode_cards(encode_cards(cards)) == cards
     with pytest.raises(LinkError):
-        decode_cards(Raw(b"\x91\xc0"))
+        decode_cards(b"\x91\xc0")
 
 
 @pytest.mark.parametrize(

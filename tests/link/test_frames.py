@@ -82,7 +82,9 @@ TO_NODE: list[ToNode] = [
     Beat(),
 ]
 TO_GATEWAY: list[ToGateway] = [
-    Welcome("n", "i", 1, (Offer("e", RAW, 4, 1, "ids", 2.5), Offer("f", RAW, 1, 0, "no", None))),
+    Welcome(
+        "n", "i", 1, (Offer("e", b"cards", 4, 1, "ids", 2.5), Offer("f", b"", 1, 0, "no", None))
+    ),
     Taken(1),
     Refused(1, "why"),
     NeedHistory(1),
