@@ -175,7 +175,7 @@ class NodeEnd:
             again = Attach(run.stream, run.turn, run.epoch, 0, run=run.run, credit=run.credit)
             self._attach(peer, again)
             return
-        if run.epoch < self._epoch(run.turn):
+        if (run.epoch, run.attempt) < self._newest(run.turn):
             known.says.append(Fenced(run.stream))
             return
         items = self._items(run)
@@ -210,8 +210,12 @@ class NodeEnd:
                 self._fence(log)
                 yield from self._halt(log, now)
 
-    def _epoch(self, turn: str) -> int:
-        return max((log.epoch for log in self._of_turn.get(turn, ())), default=0)
+    def _newest(self, turn: str) -> tuple[int, int]:
+        """The latest gateway and engine that have had it; a run that was long on its way may be of
+        an earlier one."""
+        return max(
+            ((log.epoch, log.attempt) for log in self._of_turn.get(turn, ())), default=(0, 0)
+        )
 
     def _attach(self, peer: str, wanted: Attach) -> None:
         known = self._peers[peer]
@@ -223,7 +227,7 @@ class NodeEnd:
         credit = wanted.start + wanted.credit
         reader = _Reader(peer, wanted.stream, wanted.start, credit)
         if wanted.holds:
-            if wanted.epoch < self._epoch(log.turn):
+            if wanted.epoch < self._newest(log.turn)[0]:
                 known.says.append(Fenced(wanted.stream))
                 return
             self._fence(log)
