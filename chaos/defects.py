@@ -26,6 +26,7 @@ from vivace.gateway.attempts import Attempts
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.keeping.adopted import Adopted
 from vivace.gateway.keeping.kept import Keeper, KeptTurn
+from vivace.gateway.keeping.presence import Presence
 from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.ports import Told
 from vivace.gateway.resuming.records import LogRecord
@@ -363,6 +364,23 @@ def _() -> Sequence[Change]:
             left(self, place, outcome)
 
     return [(Dispatch, "left", stays)]
+
+
+@_defect("ghost-speaks", None)
+def _() -> Sequence[Change]:
+    """A gateway that was frozen for long speaks on of turns that others have taken."""
+    return [(Presence, "sure", property(lambda _: True))]
+
+
+@_defect("asked-steer-renamed", None)
+def _() -> Sequence[Change]:
+    """A steer that another gateway asks for is put on record once more when it is accepted."""
+    accept = Session._accept
+
+    def renamed(self: Session, event: Any, lane: str | None, queue: Any) -> Any:
+        return accept(self, replace(event, id=None), lane, queue)
+
+    return [(Session, "_accept", renamed)]
 
 
 @_defect("owner-unasked", None)

@@ -301,6 +301,16 @@ def test_the_same_key_on_another_gateway_gets_the_same_turn(pair: Pair) -> None:
     assert pair.other.metric("vivace_turns_total") == 0
 
 
+def test_the_same_key_in_the_background_is_answered_at_once(pair: Pair) -> None:
+    body = {"input": "a story", "background": True, "idempotency_key": "k"}
+    made = pair.here.post(RESPONSES, json=body).json()
+    again = pair.there.post(RESPONSES, json=body).json()
+    assert (again["id"], again["status"]) == (made["id"], "in_progress")
+    assert pair.there.post(f"{path(made['id'])}/cancel").json()["status"] == "cancelled"
+    told = streamed(pair.there, "POST", RESPONSES, json=body | {"stream": True})
+    assert told[-1]["response"]["status"] == "cancelled"
+
+
 def test_one_that_begins_at_the_same_time_on_both_runs_once(pair: Pair) -> None:
     with ThreadPoolExecutor(8) as many:
         for number in range(3):

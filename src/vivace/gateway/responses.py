@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -88,18 +89,22 @@ class ResponsesApi:
             begun, state.owner, state.request_id, traceparent=state.traceparent
         )
         await connection.receive(create)
-        await begun.known.wait()
+        begins = asyncio.ensure_future(begun.known.wait())
+        elsewhere = connection.again.awaited
+        either: set[asyncio.Future[Any]] = {begins, elsewhere}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        begins.cancel()
         state.headers = connection.headers
-        response = begun.result()
+        response_id = elsewhere.result() if elsewhere.done() else begun.result().id
         if create.body.stream:
-            record = await self._runner.telling.record(response.id, state.owner)
+            record = await self._runner.telling.record(response_id, state.owner)
             # It runs already, so its reader is not refused.
             held = self._runner.memory.note(state.owner, "answers", record.weight)
             return Replay(record, -1, held)
         if connection.again.told:
             await connection.close()
-            return await self._as_it_stands(response.id, state.owner)
-        return json_response(response)
+            return await self._as_it_stands(response_id, state.owner)
+        return json_response(begun.result())
 
     async def compact(self, request: Request) -> HttpResponse:
         asked = decode_compact(*await self._read(request))

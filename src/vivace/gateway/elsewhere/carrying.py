@@ -29,7 +29,7 @@ __all__ = ["Carrying"]
 
 log = logging.getLogger("vivace.turns")
 
-_LOOK = 0.2
+_LOOK = 0.1
 """Seconds between two looks, where nobody rings."""
 
 

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from vivace.conversation.session import Say, Session, Ticket
 from vivace.errors import InvalidRequest, KeyBusy, NotFound, RequestError
 from vivace.gateway.elsewhere.asking import Asking
+from vivace.gateway.elsewhere.record import AwaitedRecord
 from vivace.gateway.keeping.kept import Keeper, stored_key
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Readable, RunningTurn, Told
@@ -45,6 +46,8 @@ class Again:
         self._telling: dict[str, asyncio.Task[None]] = {}
         self.told = False
         """Whether a turn of an earlier request was told of here."""
+        self.awaited: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Such a turn, if another gateway holds it: nothing is told of it before its end."""
 
     async def recall(self, ticket: Ticket) -> None:
         """Look whether a request was sent before, and answer it if it was."""
@@ -101,6 +104,8 @@ class Again:
         patience = HEIR_SECONDS if run is not None else 0.0
         while not self._taken(run, ticket, after):
             record = await self._record(turn_id)
+            if isinstance(record, AwaitedRecord) and not self.awaited.done():
+                self.awaited.set_result(turn_id)
             async with aclosing(record.after(after, ticket.lane)) as told:
                 async for events in told:
                     await self._outlet.send([*events])
