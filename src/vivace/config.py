@@ -514,6 +514,6 @@ def _fields_at(place: str) -> list[str]:
     }
     table = re.sub(r"\[[^\]]*\]", "", place)
     if table == "engines":
-        kinds = (ScriptedConfig, OpenAIConfig, LlamaCppConfig, VllmConfig)
-        return sorted({field for kind in kinds for field in kind.__struct_fields__})
+        engines = (ScriptedConfig, OpenAIConfig, LlamaCppConfig, VllmConfig)
+        return sorted({field for kind in engines for field in kind.__struct_fields__})
     return list(tables[table].__struct_fields__)

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from vivace.conversation.chain import Link, past_items
 from vivace.conversation.prefixes import mark_of
 from vivace.conversation.session import Resent, Ticket
+from vivace.conversation.turn import Turn
 from vivace.errors import InvalidRequest, RequestError, ServerFault
 from vivace.gateway.ports import EventLog
 from vivace.gateway.recent import Recent
 from vivace.protocol.codec import encode, footprint
 from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
-from vivace.protocol.requests import CreateResponse
 from vivace.scheduling.memory import Held, Memory
 from vivace.store.base import Store, StoredTurn, TurnRecord
 
@@ -127,20 +127,20 @@ class Archive:
         del rows
         return link
 
-    async def check_past(self, before: Link | None, request: CreateResponse, owner: str) -> None:
-        """What memory has may have been deleted on another gateway. The record of a turn that is
-        kept says so; one that is not has none."""
-        if not self._shared or (before is not None and before.kept and request.stored):
+    async def check_past(self, ticket: Ticket, owner: str) -> None:
+        """What memory has may have been deleted on another gateway; refuses to go on from that. A
+        turn that is kept behind another finds out by its own record."""
+        before, stored = ticket.parent, ticket.request.stored
+        if not self._shared or (before is not None and before.kept and stored):
             return
         while before is not None and not before.kept:
             before = before.parent
-        if before is None or await self._store.may_be_continued(before.id, owner):
-            return
-        self.forget(owner)
-        raise no_parent(
-            f"Response '{before.id}' cannot be continued: it is not kept any more, or one before "
-            "it was deleted. Send the conversation again."
-        )
+        if before is not None and not await self._store.may_be_continued(before.id, owner):
+            self.forget(owner)
+            raise no_parent(
+                f"Response '{before.id}' cannot be continued: it is not kept any more, or one "
+                "before it was deleted. Send the conversation again."
+            )
 
     def resent(self, ends: Sequence[tuple[int, bytes]], owner: str) -> Resent | None:
         """The newest turn that a conversation goes on from which is sent whole, by the marks of
@@ -156,23 +156,24 @@ class Archive:
         if link.mark and link.output:
             self._unstored.put(owner, link.mark.hex(), link)
 
-    def link_of(self, ticket: Ticket, response: Response, length: int, owner: str) -> Link:
-        """A turn that can be continued; ``length`` is that of its conversation."""
-        output = tuple(response.output)
-        return Link(
-            response.id,
-            ticket.parent,
-            ticket.input,
-            output,
-            length if response.usage is not None else 0,
-            _is_whole(response),
-            self.weigh(ticket.input, output, owner),
-            b"" if ticket.request.stored else mark_of(ticket.parent, (*ticket.input, *output)),
-        )
-
     def weigh(self, said: Sequence[Item], output: Sequence[Item], owner: str) -> Held:
         """Count the memory of a turn that has ended and can be continued."""
         return self._memory.note(owner, "links", _size(encode(said)) + _size(encode(output)))
+
+    def made(self, ticket: Ticket, turn: Turn, length: int, owner: str) -> Link:
+        """A turn that has ended, as something to continue from; ``length`` in tokens."""
+        output = tuple(turn.response.output)
+        stored = ticket.request.stored
+        return Link(
+            turn.id,
+            ticket.parent,
+            ticket.input,
+            output,
+            length if turn.response.usage is not None else 0,
+            _is_whole(turn.response),
+            self.weigh(ticket.input, output, owner),
+            b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
+        )
 
     async def save(self, link: Link, response: Response, owner: str) -> Link:
         """Put a turn on record whose beginning is not."""

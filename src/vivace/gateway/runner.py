@@ -50,7 +50,7 @@ from vivace.gateway.answering import Answering
 from vivace.gateway.archive import Archive, no_parent
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.elsewhere.asking import Asking
-from vivace.gateway.elsewhere.words import Words, target
+from vivace.gateway.elsewhere.passing_on import PassingOn
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.ending import Ending
 from vivace.gateway.keeping.kept import Keeper, Repeated, TakenAway
@@ -252,8 +252,8 @@ class Connection:
         self._runs: dict[str, Run] = {}
         self._moves = Moves(runner.ground, self, self._session, outlet, self._runs)
         self.again = Again(runner.ground, runner.keeper, self._moves, self._session, outlet)
-        self._elsewhere = Words(
-            runner.runs, runner.asking, self._session, self._runs, self.act, owner, request_id
+        self._passing_on = PassingOn(
+            runner.ground, self._session, self._moves, self.again, self._runs, request_id
         )
         self._early: dict[str, list[Stop]] = {}
         self._adopted: dict[str, WaitingTurn] = {}
@@ -276,13 +276,7 @@ class Connection:
         if isinstance(event, CreateResponse):
             event = self._as_meant(event)
             self._notes.skipped(event)
-        elif isinstance(event, Steer) and await self.again.steered(event):
-            return
-        elif self.again.tells_of(target(event)):
-            self._spawn(self._elsewhere.tell(event))
-            return
-        elif isinstance(event, Steer) and self._elsewhere.may_come_elsewhere(event):
-            await self._elsewhere.steer_once(event)
+        elif await self.again.steered(event) or await self._passing_on.took(event):
             return
         await self.act(self._session.receive(event, self._resent(event)))
 
@@ -460,7 +454,7 @@ class Connection:
                 raise going_down()
             if ticket.id in self._adopted and not self._runner.knows(self.owner):
                 raise Unauthorized(REVOKED)  # while no gateway held it
-            await self._runner.archive.check_past(ticket.parent, ticket.request, self.owner)
+            await self._runner.archive.check_past(ticket, self.owner)
             plan = await self._runner.planner.plan(ticket, self.owner)
         except RequestError:
             await self._show(self._runner.planner.model(ticket))
@@ -530,7 +524,7 @@ class Connection:
             meter.report(self._runner.metrics, run.turn, run.model, self._named(run))
         except Exception:  # the turn has its end, whatever became of its accounts
             log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
-        link = self._runner.archive.link_of(ticket, run.turn.response, length, self.owner)
+        link = self._runner.archive.made(ticket, run.turn, length, self.owner)
         if run.kept is not None:
             try:
                 last, link = await self._runner.ending.on_record(

@@ -23,7 +23,7 @@ from vivace.gateway.runs import Run
 from vivace.protocol.codec import error_payload
 from vivace.protocol.events import ReturnedSteer, SteerAccepted, SteerFailed, SteerReceipt
 from vivace.protocol.once import key_reused
-from vivace.protocol.requests import Steer
+from vivace.protocol.requests import Interrupt, Steer
 from vivace.store.base import KeyReused, Order, Store
 
 __all__ = ["Again", "steered_before"]
@@ -61,8 +61,10 @@ class Again:
         else:
             await self.retell(ticket, known)
 
-    async def steered(self, event: Steer) -> bool:
-        """Whether a steer was sent before, and has its answer again."""
+    async def steered(self, event: Steer | Interrupt) -> bool:
+        """Whether it is a steer that was sent before, and has its answer again."""
+        if isinstance(event, Interrupt):
+            return False
         told = await steered_before(self._store, event, self._moves.owner, self._ground.asking)
         if told is not None and told.receipt is not None:
             await self._moves.act([Say(told.receipt)])
