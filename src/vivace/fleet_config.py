@@ -82,8 +82,6 @@ class NodeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The PEM file with the key of that certificate."""
     allow_plain: bool = False
     """Must be true to listen without a certificate where others can reach it."""
-    orphan_seconds: Seconds = 15
-    """How long a turn goes on whose gateway is gone, for another one to take it over."""
     log_megabytes: Megabytes = 256
     """For what was said of turns, until their gateways have it all."""
 
