@@ -495,7 +495,6 @@ def test_a_node_on_another_machine_must_be_meant_and_encrypted(path: Path) -> No
         ('certificate = "node.pem"', "node.private_key"),
         ('private_key = "node-key.pem"', "node.certificate"),
         ('name = "a@b"', "node.name"),
-        ("orphan_seconds = 0", "node.orphan_seconds"),
     ],
 )
 def test_a_node_that_others_could_listen_to_is_refused(path: Path, node: str, said: str) -> None:
