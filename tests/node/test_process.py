@@ -15,12 +15,28 @@ from typing import Any
 import pytest
 
 from tests.engines.suite import answer, text_in
-from tests.support.engine_node import KEY, EngineProcess
+from tests.support.nodes import FLEET_KEY as KEY
+from tests.support.nodes import EngineProcess
 from tests.support.waiting import in_time
 from vivace.engines.base import Chat, Work
 from vivace.engines.remote import Address, Node, RemoteEngine
 from vivace.errors import EngineDied
 from vivace.protocol.items import Message
+
+SCRIPT = """
+[[replies]]
+when = "long"
+then = [{ do = "say", text = "word ", times = 3000 }]
+[[replies]]
+when = "middle"
+then = [{ do = "say", text = "word ", times = 200 }]
+[[replies]]
+then = [{ do = "say", text = "A few words." }]
+"""
+
+
+def node_process(folder: Path, port: int | None = None, **node: Any) -> EngineProcess:
+    return EngineProcess(folder, "n", SCRIPT, rate=200, port=port, **node)
 
 
 def work(words: str) -> Work:
@@ -58,7 +74,7 @@ def test_a_node_that_is_killed_is_noticed_at_once_and_used_again_when_it_is_back
     tmp_path: Path,
 ) -> None:
     async def check() -> None:
-        with EngineProcess(tmp_path) as first:
+        with node_process(tmp_path) as first:
             async with link(first.port) as node:
                 engine = await engine_of(node)
                 deltas = engine.generate(work("long"))
@@ -71,7 +87,7 @@ def test_a_node_that_is_killed_is_noticed_at_once_and_used_again_when_it_is_back
                 assert time.monotonic() - began < 0.5
                 assert not engine.healthy()
                 first.process.wait()
-                with EngineProcess(tmp_path, first.port):
+                with node_process(tmp_path, first.port):
                     again = await engine_of(node)
                     assert engine.healthy()
                     assert text_in(await answer(again, work("short"))) == "A few words."
@@ -85,7 +101,7 @@ def test_a_node_that_is_frozen_fails_its_answers_and_thaws_without_doing_harm(
     tmp_path: Path,
 ) -> None:
     async def check() -> None:
-        with EngineProcess(tmp_path) as process:
+        with node_process(tmp_path) as process:
             async with link(process.port) as node:
                 engine = await engine_of(node)
                 deltas = engine.generate(work("long"))
@@ -105,7 +121,7 @@ def test_a_node_that_is_frozen_fails_its_answers_and_thaws_without_doing_harm(
 
 def test_a_node_that_is_told_to_stop_finishes_what_it_does(tmp_path: Path) -> None:
     async def check() -> None:
-        with EngineProcess(tmp_path) as process:
+        with node_process(tmp_path) as process:
             async with link(process.port) as node:
                 engine = await engine_of(node)
                 deltas = engine.generate(work("middle"))
@@ -148,7 +164,7 @@ def test_an_encrypted_link_needs_a_certificate_that_is_believed(
     }
 
     async def check() -> None:
-        with EngineProcess(tmp_path, **files) as process:
+        with node_process(tmp_path, **files) as process:
             async with link(process.port, believed) as node:
                 engine = await engine_of(node)
                 assert text_in(await answer(engine, work("short"))) == "A few words."

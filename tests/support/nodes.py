@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import httpx
 
 from tests.support.process import free_port, toml
 
@@ -32,12 +33,14 @@ class EngineProcess:
         rate: float = 400,
         port: int | None = None,
         engine: Mapping[str, object] | None = None,
-        patience: float = 20,
+        **node: Any,
     ) -> None:
-        """``engine`` adds to a scripted one, or is another if it has a ``kind``."""
+        """``engine`` adds to a scripted one, or is another if it has a ``kind``; ``node`` to the
+        table of that name. A ``port`` is for one that takes the place of another."""
         self.port = port or free_port()
         self.name = name
-        self._patience = patience
+        self._scheme = "https" if "certificate" in node else "http"
+        # vivace: ignore[python-path-from-parameter] a name of the test
         place = folder / name
         place.mkdir(exist_ok=True)
         scripted = {
@@ -50,7 +53,7 @@ class EngineProcess:
         given = dict(engine or {})
         config = {
             "version": 1,
-            "node": {"name": name, "port": self.port},
+            "node": {"name": name, "port": self.port, **node},
             "engines": [given if "kind" in given else scripted | given],
         }
         path = place / "vivace.toml"
@@ -82,12 +85,14 @@ class EngineProcess:
         self.process.send_signal(signal.SIGCONT)
 
     def __enter__(self) -> EngineProcess:
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + 20
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=1):
+                # vivace: ignore[python-tls-not-checked] this machine, a certificate of the test
+                ready = httpx.get(f"{self._scheme}://127.0.0.1:{self.port}/readyz", verify=False)
+                if ready.is_success:
                     return self
-            except (urllib.error.URLError, OSError):
+            except httpx.TransportError:
                 time.sleep(0.02)
         self.__exit__(None, None, None)
         raise AssertionError(f"vivace engine did not start:\n{self.log}")
