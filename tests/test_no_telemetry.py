@@ -26,7 +26,7 @@ SPEAKS = {
     "vivace.counters.line": "the Valkey of fleet.valkey in vivace.toml",
     "vivace.download.transfer": "the hub, when a model is asked for",
     "vivace.download.web": "the same",
-    "vivace.engines.link_socket": "engine nodes of fleet.engines in vivace.toml, and their gateways",
+    "vivace.engines.link_socket": "between gateways and the engine nodes of fleet.engines",
     "vivace.engines.llamacpp": "its own socket in a folder of its own",
     "vivace.engines.openai": "the engine's url in vivace.toml",
     "vivace.engines.remote": "engine nodes of fleet.engines in vivace.toml",
