@@ -29,7 +29,10 @@ __all__ = ["Trial", "marked_share", "script_of", "try_page", "unreadable"]
 ROOT = Path(__file__).resolve().parents[1]
 STAND_INS = ROOT / "scripts/docs_stand_ins"
 RUN = ("sh", "python")
-_SETTINGS = ("version", "server", "limits", "store", "engines", "tiers", "keys", "models")
+_SETTINGS = (
+    *("version", "server", "limits", "store", "engines", "tiers", "keys", "models"),
+    *("fleet", "node"),
+)
 _PAGE_SECONDS = 300
 _MARK = "<failed at line>"
 _PORT = "8765"
