@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 from tests.engines.suite import Rig, until
 from vivace.config import Config, check
@@ -17,7 +20,13 @@ from vivace.link.frames import WINDOW
 from vivace.node.app import EngineNode
 from vivace.protocol.items import Item
 
-__all__ = ["KEY", "LinkedRig", "linked", "node_config"]
+__all__ = ["KEY", "LinkedRig", "by_command", "linked", "node_config"]
+
+by_command = pytest.mark.skipif(
+    "VIVACE_NODE_SUITES" not in os.environ,
+    reason="minutes with a real model; the scripted engine's suite runs always: "
+    "VIVACE_NODE_SUITES=1 scripts/test tests/engines/test_llamacpp.py -k OnANode",
+)
 
 T = TypeVar("T")
 KEY = "a key that only tests have"

@@ -28,7 +28,7 @@ import psutil
 import pytest
 
 from tests.engines import patches
-from tests.engines.linked import LinkedRig
+from tests.engines.linked import LinkedRig, by_command
 from tests.engines.suite import (
     EngineSuite,
     Rig,
@@ -214,6 +214,7 @@ class TestAsAnyEngine(EngineSuite):
         return LlamaRig(shared)
 
 
+@by_command
 class TestAsAnyEngineOnANode(EngineSuite):
     @pytest.fixture
     def rig(self, shared: Shared) -> Rig:

@@ -24,7 +24,7 @@ import jsonschema_rs
 import pytest
 from msgspec.structs import replace
 
-from tests.engines.linked import LinkedRig
+from tests.engines.linked import LinkedRig, by_command
 from tests.engines.suite import EngineSuite, Rig, answer, text_in, tokens_in, until
 from tests.engines.thinking_suite import TEMPLATE, Thinker, ThinkingSuite, thoughts_in
 from tests.support.vllm import BLOCK, CARD, SharedEngine, needs_vllm, new_engine
@@ -219,6 +219,7 @@ class TestAsAnyEngine(EngineSuite):
 
 
 @needs_vllm
+@by_command
 class TestAsAnyEngineOnANode(EngineSuite):
     @pytest.fixture
     def rig(self, shared: SharedEngine) -> Rig:
