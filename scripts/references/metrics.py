@@ -37,9 +37,11 @@ LABELS = {
     "code": "of the error: [errors](errors.md)",
     "engine": "`name` of the engine in vivace.toml",
     "kind": f"of a turn: {_words(KINDS)}; of tokens: `input`, `cached` (of the input, those that "
-    f"were in the cache), `output`; of memory: {_words(get_args(Held))}",
+    f"were in the cache), `output`; of memory: {_words(get_args(Held))}; of an order: `cancel`, "
+    "`interrupt`, `steer`",
     "known": "`yes` or `no`",
     "model": "that answered",
+    "outcome": "`answered`, or `unanswered` by the gateway that has the turn",
     "reason": "`died` (the engine is gone), `silent` (it has work and does none of it) or "
     "`failed` (it answered with an error)",
     "status": f"with which it ended: {_words(get_args(Status)[2:])}",
