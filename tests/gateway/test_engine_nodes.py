@@ -216,3 +216,15 @@ def test_a_key_with_much_to_do_leaves_another_its_turn(tmp_path: Path) -> None:
         assert modest.until_end(15)[-1]["type"] == "response.completed"
         assert time.monotonic() - began < 6
         hog.vanish()
+
+
+def test_two_nodes_of_one_name_are_told_of_and_one_answers(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with (
+        EngineProcess(tmp_path, "a", SCRIPT) as node,
+        EngineProcess(tmp_path / "other", "a", SCRIPT) as like,
+        fleet(tmp_path, node, like) as server,
+    ):
+        eventually(lambda: "two engine nodes call themselves 'a'" in server.log)
+        answer = httpx.post(f"{server.url}/responses", json={"input": "who"}).json()
+        assert answer["status"] == "completed"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from websockets.asyncio.connection import Connection
@@ -54,14 +54,15 @@ class LinkSocket(Generic[Out, In]):
         self._something.set()
 
     def say_large(self, message: Out) -> None:
-        """One that may be large: it goes at once if it is not, else in pieces between others."""
-        frame = encode([message])
-        if len(frame) <= PIECE:
-            self._small.append(message)
-        else:
-            self._frames += 1
-            self._pieces.extend(cut(self._frames, frame))
+        """One that may be large, in a frame of its own: in pieces between others if it is."""
+        self._pieces.extend(self._cut(encode([message])))
         self._something.set()
+
+    def _cut(self, frame: bytes) -> Iterable[bytes]:
+        if len(frame) <= PIECE:
+            return [frame]
+        self._frames += 1
+        return cut(self._frames, frame)
 
     async def send(self) -> None:
         """Keeps sending until the link is closed."""
@@ -89,12 +90,7 @@ class LinkSocket(Generic[Out, In]):
 
     async def _send_all(self, messages: Sequence[Out]) -> None:
         """In one frame, or in pieces that nothing overtakes: these have an order."""
-        frame = encode(messages)
-        if len(frame) <= PIECE:
-            await self._connection.send(frame)
-            return
-        self._frames += 1
-        for piece in cut(self._frames, frame):
+        for piece in self._cut(encode(messages)):
             await self._connection.send(piece)
 
     async def _beat(self) -> None:

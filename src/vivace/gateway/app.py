@@ -141,7 +141,8 @@ class Gateway:
             scheduler, self.catalogue.by_name, self.metrics, self.listening.silent
         )
         self.membership = Membership(self.catalogue, self.dispatch, self.listening)
-        self.fleet = Fleet(config.fleet, base, self.membership, self.supervisor)
+        holder = new_id("gateway")
+        self.fleet = Fleet(config.fleet, base, self.membership, self.supervisor, holder)
         self.memory = Memory(
             limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
@@ -153,7 +154,7 @@ class Gateway:
         self.keeper = Keeper(
             store,
             build_journal(config.store, base),
-            new_id("gateway"),
+            holder,
             must=shared,
             dead_after=config.fleet.dead_after_seconds if shared else None,
         )

@@ -19,7 +19,6 @@ from pathlib import Path
 from vivace.engines.remote import Address, Node, RemoteEngine
 from vivace.errors import ConfigError
 from vivace.fleet_config import FleetConfig, NodeAddress, check_fleet, fleet_key, node_address
-from vivace.gateway.ids import new_id
 from vivace.gateway.membership import Membership
 from vivace.scheduling.scheduler import Room
 from vivace.supervisor import Supervisor
@@ -48,12 +47,14 @@ class Fleet:
         base: Path,
         membership: Membership,
         supervisor: Supervisor,
+        gateway: str,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
+        """``gateway``: this run of this gateway, as nodes are told."""
         check_fleet(config)  # whoever made the configuration, and however
         self._membership = membership
         self._supervisor = supervisor
-        self._gateway = new_id("gateway")
+        self._gateway = gateway
         self._addresses = [node_address(url) for url in config.engines]
         self._key = fleet_key(config, environment) if self._addresses else ""
         self._tls = _trust(config, base) if any(each.secure for each in self._addresses) else None
@@ -67,10 +68,6 @@ class Fleet:
                 self._supervisor.watch(name, partial(self._keep_looking, each))
             else:
                 self._reach(self._address(each, each.host))
-
-    @property
-    def nodes(self) -> list[Node]:
-        return [each.node for each in self._linked.values()]
 
     def _address(self, node: NodeAddress, host: str) -> Address:
         place = f"[{host}]" if ":" in host else host
@@ -124,12 +121,24 @@ class Fleet:
     def _join(self, engine: RemoteEngine) -> bool:
         offer = engine.offer
         try:
+            self._check_name(engine)
             room = Room(offer.slots, offer.reserved, queues=True)
             self._membership.join(engine, room, offer.silence)
         except ConfigError as error:
-            log.error("%s is not used: %s", engine.name, error)
+            log.error("%s is not used: %s", engine.name, str(error))  # no client's words
             return False
         return True
+
+    def _check_name(self, engine: RemoteEngine) -> None:
+        """Nodes that share a settings file may share a name; one would take the other's place."""
+        for other in self._linked.values():
+            if other.node.linked.is_set() and any(
+                each.name == engine.name for each in other.engines
+            ):
+                raise ConfigError(
+                    f"two engine nodes call themselves {other.node.name!r}. Give each a node.name "
+                    "of its own, or none: then its address is its name."
+                )
 
 
 def _trust(config: FleetConfig, base: Path) -> ssl.SSLContext:

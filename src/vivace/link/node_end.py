@@ -73,7 +73,6 @@ class _Reader(Struct, eq=False):
     at: int
     """The next entry to send."""
     credit: int
-    told_end: bool = False
 
 
 class _RunLog:

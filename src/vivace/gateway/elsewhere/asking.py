@@ -42,7 +42,7 @@ from vivace.protocol.once import key_reused
 from vivace.protocol.requests import Interrupt, Steer
 from vivace.store.base import Key, KeyReused, NotOpen, OpenTurn, Order, OrderKind
 
-__all__ = ["Asking", "Reply", "line_of", "pauses"]
+__all__ = ["Asking", "Pauses", "Reply", "line_of"]
 
 _PATIENCE = 10.0
 """Seconds in which a holder that lives has long answered, and one that died was replaced."""
@@ -79,7 +79,7 @@ async def _nothing() -> None:
 class Pauses:
     """Between looks: short at first, and for so many seconds in all."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float = _PATIENCE) -> None:
         self._until = time.monotonic() + seconds
         self._next = _FIRST
 
@@ -90,10 +90,6 @@ class Pauses:
         await asyncio.sleep(self._next)
         self._next = min(self._next * 1.5, _LONGEST)
         return True
-
-
-def pauses(seconds: float = _PATIENCE) -> Pauses:
-    return Pauses(seconds)
 
 
 class Asking:
@@ -169,7 +165,7 @@ class Asking:
         if isinstance(await self._store.order(_order(turn, "cancel")), NotOpen):
             return
         await self._bell.ring(turn.holder)
-        between = pauses()
+        between = Pauses()
         while await self.is_open(turn):
             if not await between.pause():
                 self._metrics.asked.labels("cancel", "unanswered").inc()
@@ -190,7 +186,7 @@ class Asking:
 
     async def answer(self, order: Order, turn: OpenTurn | None = None) -> Told | None:
         """What became of it, once that is known; None if the turn ended before."""
-        between = pauses()
+        between = Pauses()
         while True:
             found = await self._store.find_order(order.id, order.owner)
             if found is None or found.state not in ("asked", "accepted") or found.reply:

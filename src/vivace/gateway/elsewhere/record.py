@@ -3,16 +3,15 @@ is told when its end is on record."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from vivace.gateway.elsewhere.asking import pauses
+from vivace.gateway.elsewhere.asking import Pauses
 from vivace.gateway.elsewhere.runs import DistantTurn
 from vivace.gateway.ports import Readable
 from vivace.protocol.events import ResponseEvent
 
 __all__ = ["AwaitedRecord"]
-
-_FOR_EVER = 10.0**9
 
 
 class AwaitedRecord:
@@ -38,7 +37,7 @@ class AwaitedRecord:
     async def after(
         self, number: int, lane: str | None = None
     ) -> AsyncGenerator[list[ResponseEvent], None]:
-        between = pauses(_FOR_EVER)
+        between = Pauses(math.inf)
         while self._record is None:
             await between.pause()
             self._record = await self._look(self._turn.id, self._turn.owner)
