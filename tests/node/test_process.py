@@ -111,7 +111,7 @@ def test_a_node_that_is_frozen_fails_its_answers_and_thaws_without_doing_harm(
                 with pytest.raises(EngineDied):
                     async for _ in deltas:
                         pass
-                assert time.monotonic() - began < 3.2  # silence, and waiting for the link
+                assert 1.0 < time.monotonic() - began < 1.8  # silence, and a moment
                 process.process.send_signal(signal.SIGCONT)
                 again = await engine_of(node)
                 assert text_in(await answer(again, work("short"))) == "A few words."

@@ -47,6 +47,8 @@ class LinkSocket(Generic[Out, In]):
         self._something = asyncio.Event()
         self._joiner = Joiner()
         self._sent = False
+        self.silent = False
+        """Whether the link ended because nothing came for too long."""
 
     def say(self, messages: Sequence[Out]) -> None:
         """Send these, when this turn of the event loop is over."""
@@ -106,7 +108,11 @@ class LinkSocket(Generic[Out, In]):
             try:
                 async with asyncio.timeout(self._silence):
                     frame = await self._connection.recv(decode=False)
-            except (TimeoutError, ConnectionClosed):
+            except ConnectionClosed:
+                return
+            except TimeoutError:
+                self.silent = True
+                self._connection.transport.abort()  # nobody is there to say goodbye to
                 return
             messages: list[In] = []
             for message in self._decode(bytes(frame)):

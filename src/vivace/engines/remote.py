@@ -3,7 +3,8 @@
 ``Node`` keeps the link to one node and has an engine for each that the node offers. When the link
 breaks, it dials again at once: the node goes on meanwhile, and answers are read on from where they
 were. They fail, and go on at another engine, when the node is not the one that it was, when its
-address refuses the link, or when it cannot be reached for a while.
+address refuses the link, or when it does not answer for a moment: a node that was silent is waited
+for no second time.
 """
 
 from __future__ import annotations
@@ -57,8 +58,12 @@ log = logging.getLogger("vivace.link")
 _DIAL_AGAIN = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between tries to reach a node that is away; the last of them from then on."""
 _REACHED_WITHIN = 2.0
-_LINK_BROKEN = 1.5
-"""Seconds for which answers wait for a link that broke."""
+_LINK_BROKEN = 0.6
+"""Seconds for which answers wait for a link that broke, and again once its node has answered."""
+_NODE_SILENT = 0.4
+"""The same after silence: it was waited for already, and one that lives answers at once."""
+_LASTED = 1.5
+"""Seconds after which a link that breaks is dialled again at once, as if it were the first time."""
 _TELL_WITHIN = 0.005
 """Seconds after which the node is told what came."""
 _PATIENCE = 2.0
@@ -130,7 +135,7 @@ class Node:
                 self._in_trouble(trouble)
                 if refused:
                     self._give_up()
-            elif loop.time() - dialled > _LINK_BROKEN:
+            elif loop.time() - dialled > _LASTED:
                 tries = 0
             await asyncio.sleep(_DIAL_AGAIN[min(tries, len(_DIAL_AGAIN) - 1)])
             tries += 1
@@ -157,13 +162,21 @@ class Node:
 
     def _give_up(self) -> None:
         """The link is away for good, or for too long to wait for it."""
+        self._give_up_in(None)
+        self._wake(self._end.lost())
+
+    def _give_up_in(self, seconds: float | None) -> None:
+        """None: not any more."""
         if self._giving_up is not None:
             self._giving_up.cancel()
             self._giving_up = None
-        self._wake(self._end.lost())
+        if seconds is not None:
+            self._giving_up = asyncio.get_running_loop().call_later(seconds, self._give_up)
 
     async def _talk(self, connection: ClientConnection) -> str:
         """From the first word on this link to its last. Why it came to nothing, if it did."""
+        if self._giving_up is not None:  # it lives
+            self._give_up_in(_LINK_BROKEN)
         socket = LinkSocket[ToNode, ToGateway](connection, decode_to_gateway)
         socket.say([Hello(self._gateway)])
         sending = asyncio.create_task(socket.send())
@@ -197,9 +210,7 @@ class Node:
         self.name = welcome.node or self._address.url.partition("://")[2]
         self.incarnation = welcome.incarnation
         self.trouble = None
-        if self._giving_up is not None:
-            self._giving_up.cancel()
-            self._giving_up = None
+        self._give_up_in(None)
         lost, messages = self._end.welcomed(welcome)
         self._wake(lost)
         self._socket = socket
@@ -216,11 +227,11 @@ class Node:
     def _unlinked(self) -> None:
         if self._socket is None:
             return
-        log.warning("the link to engine node %s is broken", self.name)
-        self._socket = None
+        silent, self._socket = self._socket.silent, None
+        why = "silent" if silent else "broken"
+        log.warning("the link to engine node %s is %s", self.name, why)
         self.linked.clear()
-        loop = asyncio.get_running_loop()
-        self._giving_up = loop.call_later(_LINK_BROKEN, self._give_up)
+        self._give_up_in(_NODE_SILENT if silent else _LINK_BROKEN)
 
     def _tell(self) -> None:
         self._telling = None
