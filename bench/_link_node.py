@@ -35,6 +35,7 @@ class Noting:
 
     def __init__(self, inner: Engine) -> None:
         self.name, self.cards, self.continues = inner.name, inner.cards, inner.continues
+        self.counts = inner.counts
         self.start, self.stop = inner.start, inner.stop
         self.healthy, self.running = inner.healthy, inner.running
         self.count, self.metrics = inner.count, inner.metrics
@@ -53,6 +54,7 @@ class Unread:
     """An engine that says one word to a prompt of any size, and does not look at it."""
 
     continues: Continues = "no"
+    counts = False
 
     def __init__(self, name: str, cards: Sequence[Card]) -> None:
         self.name = name

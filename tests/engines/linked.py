@@ -61,6 +61,7 @@ class _Borrowed:
 
     def __init__(self, engine: Engine) -> None:
         self.name, self.cards, self.continues = engine.name, engine.cards, engine.continues
+        self.counts = engine.counts
         self.healthy, self.running = engine.healthy, engine.running
         self.count, self.metrics = engine.count, engine.metrics
         self.generate = engine.generate
@@ -79,6 +80,7 @@ class _Facade:
         self.name = "e"
         self.cards: Sequence[Card] = inner.cards
         self.continues: Continues = inner.continues
+        self.counts = inner.counts
         self.remote: RemoteEngine | None = None
 
     @property

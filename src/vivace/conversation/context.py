@@ -42,15 +42,18 @@ def fit(
     limit: int,
     count: Count,
     truncate: bool,
+    counted: int | None = None,
 ) -> Fitted:
     """As much as the model can take; an answer needs room for at least one token.
 
     ``known`` is how long all of ``past`` is as far as an engine has counted it, whether or not it
     was shown all of it (0 if none has); ``fixed`` is the length of instructions and tools, which
-    stand beside it.
+    stand beside it. ``counted`` is what is not known so, if that was counted before.
     """
     items = [*past, *new]
-    total = fixed + (known + count(new) if known else count(items))
+    if counted is None:
+        counted = count(new if known else items)
+    total = fixed + known + counted
     if total < limit:
         return Fitted(items, limit - total)
     fitted = _drop_oldest(items, len(past), total, fixed, limit, count) if truncate else None

@@ -148,6 +148,8 @@ class Engine(Protocol):
     name: str
     cards: Sequence[Card]
     continues: Continues
+    counts: bool
+    """Whether ``count`` knows better than an estimate by bytes."""
 
     async def start(self) -> None:
         """Make it ready to answer; returns when it is."""
@@ -184,6 +186,9 @@ class QueueingEngine(Engine, Protocol):
 
     def taken(self) -> int:
         """How much it has to do, running and waiting, for whomever."""
+
+    async def lengths(self, parts: Sequence[Sequence[Item]], model: str) -> Sequence[int] | None:
+        """What ``count`` says of each where the engine is; None if there was no answer."""
 
     def slot(
         self, work: Work, tell: Tell, leaves: Callable[[], bool]

@@ -97,6 +97,7 @@ def accelerators() -> list[str]:
 
 class LlamaCppEngine:
     continues: Continues = "text"
+    counts = False
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from vivace.engines.base import Chat
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.items import Item, Message, Reasoning, ToolCall, ToolOutput, by_model, text_of
 
-__all__ = ["chat_messages", "estimate_tokens", "with_user"]
+__all__ = ["chat_messages", "estimate_tokens", "most_tokens", "with_user"]
 
 # Where no tokenizer is at hand, lengths are guessed from characters. Code has more tokens than
 # prose; three characters for one keeps the guess on the safe side.
@@ -22,6 +22,11 @@ _PER_ITEM = 8
 def estimate_tokens(items: Sequence[Item]) -> int:
     sizes = (len(msgspec.json.encode(item)) for item in items)
     return sum(size // _CHARACTERS_PER_TOKEN + _PER_ITEM for size in sizes)
+
+
+def most_tokens(estimate: int) -> int:
+    """How many tokens items may be at most that were estimated so: none is less than a byte."""
+    return _CHARACTERS_PER_TOKEN * estimate
 
 
 def chat_messages(chat: Chat, forms: ToolForms, *, thoughts: bool = False) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ _LONGEST_REFUSAL = 65_536
 
 class OpenAIEngine:
     continues: Continues = "no"
+    counts = False
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ from vivace.conversation.log import Begun, Entry, Placed, Said
 from vivace.engines.base import Card, Continues, Generates, Tally, Tell, Work
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.messages import estimate_tokens
+from vivace.engines.remote_lengths import Questions
 from vivace.engines.remote_work import RemoteTrace, decode_cards, encode_work, failure_of
 from vivace.errors import (
     EngineAbsent,
@@ -40,6 +41,7 @@ from vivace.link.frames import (
     SUBPROTOCOL,
     WINDOW,
     Hello,
+    Measured,
     Offer,
     Run,
     ToGateway,
@@ -103,6 +105,7 @@ class Node:
         self._gateway = gateway
         self._changed = changed
         self._end = GatewayEnd(window=window)
+        self._questions = Questions()
         self._socket: LinkSocket[ToNode, ToGateway] | None = None
         self._wakes: dict[Stream, asyncio.Event] = {}
         self._telling: asyncio.TimerHandle | None = None
@@ -199,6 +202,9 @@ class Node:
             if isinstance(message, Welcome):
                 self._welcomed(socket, message)
                 continue
+            if isinstance(message, Measured):
+                self._questions.told(message)
+                continue
             streams, answers = self._end.received(message)
             self._wake(streams)
             for answer in answers:
@@ -231,6 +237,7 @@ class Node:
         why = "silent" if silent else "broken"
         log.warning("the link to engine node %s is %s", self.name, why)
         self.linked.clear()
+        self._questions.lost()
         self._give_up_in(_NODE_SILENT if silent else _LINK_BROKEN)
 
     def _tell(self) -> None:
@@ -263,6 +270,13 @@ class Node:
         """Running and waiting there."""
         load = self._end.loads.get(engine)
         return self.running(engine) + (load.waiting if load is not None else 0)
+
+    async def lengths(
+        self, engine: str, parts: Sequence[Sequence[Item]], model: str
+    ) -> Sequence[int] | None:
+        if self._socket is None:
+            return None
+        return await self._questions.ask(self._socket.say_large, engine, model, parts)
 
     def leave(self, engine: str) -> None:
         """End what was asked of it."""
@@ -401,6 +415,7 @@ class RemoteEngine:
         self.offer = offer
         self.cards: Sequence[Card] = decode_cards(offer.cards)
         self.continues: Continues = offer.continues
+        self.counts = offer.counts
         self._node = node
 
     async def start(self) -> None:
@@ -422,6 +437,9 @@ class RemoteEngine:
 
     def count(self, items: Sequence[Item], model: str) -> int:
         return estimate_tokens(items)
+
+    async def lengths(self, parts: Sequence[Sequence[Item]], model: str) -> Sequence[int] | None:
+        return await self._node.lengths(self.offer.name, parts, model)
 
     def metrics(self) -> bytes:
         """The node tells them itself."""

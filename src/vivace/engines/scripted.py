@@ -224,6 +224,7 @@ _BEHIND = 64
 
 class ScriptedEngine:
     continues: Continues = "ids"
+    counts = True
 
     def __init__(
         self,

@@ -43,6 +43,7 @@ from vivace.errors import (
     EngineAbsent,
     EngineDied,
     EngineError,
+    EngineOverflow,
     EngineRefused,
 )
 from vivace.extras import how_to_install
@@ -68,6 +69,7 @@ _END_OF_PROMPT = 16
 
 class VllmEngine:
     continues: Continues = "ids"
+    counts = True
 
     def __init__(
         self,
@@ -486,7 +488,7 @@ class VllmEngine:
         said = _said(work)
         room = self.cards[0].context - len(prompt) - len(said)
         if room < 1:
-            raise EngineRefused(
+            raise EngineOverflow(
                 f"The prompt is {len(prompt)} tokens long and leaves no room to answer."
             )
         limit = min(work.sampling.max_tokens or room, room) if work.generate else 1

@@ -30,6 +30,7 @@ from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.display import Shown, for_codex, for_everyone
 from vivace.gateway.ids import now
+from vivace.gateway.measuring import Measuring
 from vivace.protocol.events import Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import CreateResponse, TextConfig, Toolbox
@@ -102,6 +103,7 @@ class Planner:
         self._catalogue = catalogue
         self._dispatch = dispatch
         self._limiter = limiter
+        self._measuring = Measuring(catalogue, dispatch)
 
     async def plan(self, ticket: Ticket, owner: str) -> Plan:
         """Refuses what cannot be: no such model, over a limit, too long, too many before it."""
@@ -126,13 +128,31 @@ class Planner:
             since=since,
         )
         try:
-            read = await _fitted(ticket, offer, ask)
+            read = await self._fitted(ticket, offer, ask, job.place)
             work = _work(ticket, offer, read, job)
             place = self._dispatch.enter(job)
         except BaseException:
             await grant.settle(input_tokens=0, output_tokens=0)
             raise
         return Plan(offer, work, place, grant, routing, ask, read.unread)
+
+    async def _fitted(self, ticket: Ticket, offer: Offer, ask: Ask, place: str) -> _Read:
+        """Refuses what is too long."""
+        if ticket.request.fill is None and self._measuring.is_elsewhere(offer):
+            return await self._fitted_elsewhere(ticket, offer, place)
+        counted = ticket.parent is not None and ticket.parent.tokens
+        if max(ask.new_tokens, 0 if counted else ask.input_tokens) < _SHORT:
+            return _prompt(ticket, offer)
+        # An engine may have to tokenise what it counts.
+        return await asyncio.to_thread(_prompt, ticket, offer)
+
+    async def _fitted_elsewhere(self, ticket: Ticket, offer: Offer, place: str) -> _Read:
+        parts = _parts(ticket, offer)
+        unknown = parts.new if parts.known else [*parts.past, *parts.new]
+        fixed, fresh = await self._measuring.lengths(
+            offer, place, (parts.fixed, unknown), parts.known, refuses=not _truncates(ticket)
+        )
+        return _read(ticket, offer, parts, fixed, fresh)
 
     def could_take(self, plan: Plan, avoid: frozenset[str], work: Work) -> bool:
         """Whether an engine that works could do what is left of a turn."""
@@ -223,6 +243,9 @@ class Planner:
         )
         try:
             items = [*_fixed(request.body.instructions, request.toolbox), *request.items]
+            if self._measuring.is_elsewhere(offer):
+                told = await self._measuring.counted(offer, owner, (items,))
+                return told[0] if told is not None else offer.engine.count(items, offer.card.name)
             if estimate_tokens(items) < _SHORT:
                 return offer.engine.count(items, offer.card.name)
             return await asyncio.to_thread(offer.engine.count, items, offer.card.name)
@@ -337,33 +360,60 @@ def _at_most(asked: int | None, room: int) -> int | None:
     return asked if asked is not None and asked < room else None
 
 
-async def _fitted(ticket: Ticket, offer: Offer, ask: Ask) -> _Read:
-    """Beside the event loop if it is long: an engine may have to tokenise what it counts."""
-    counted = ticket.parent is not None and ticket.parent.tokens
-    if max(ask.new_tokens, 0 if counted else ask.input_tokens) < _SHORT:
-        return _prompt(ticket, offer)
-    return await asyncio.to_thread(_prompt, ticket, offer)
+class _Parts(Struct, frozen=True):
+    """Of a conversation, as a model reads it."""
+
+    toolbox: Toolbox
+    fixed: list[Item]
+    """Instructions and tools, in a form that can be counted."""
+    past: list[Item]
+    new: list[Item]
+    known: int
+    """How long the past is, if an engine has counted it."""
+
+
+def _parts(ticket: Ticket, offer: Offer) -> _Parts:
+    """Refuses what the engine could not read, however short."""
+    refuse_images(ticket.request.items[ticket.resent :], offer.card.name, ticket.resent)
+    toolbox = _all_tools(ticket.request.toolbox, (*ticket.past, *ticket.input))
+    return _Parts(
+        toolbox,
+        _fixed(ticket.request.body.instructions, toolbox),
+        compaction.expand(ticket.past),
+        compaction.expand(ticket.input),
+        ticket.parent.tokens if ticket.parent else 0,
+    )
+
+
+def _truncates(ticket: Ticket) -> bool:
+    return ticket.request.body.truncation == "auto"
 
 
 def _prompt(ticket: Ticket, offer: Offer) -> _Read:
     """Refuses what the engine could not read."""
-    engine, card = offer.engine, offer.card
-    fill = ticket.request.fill
+    fill, card = ticket.request.fill, offer.card
     if fill is not None:
         return _Read(_fill(fill, ticket, offer) if fill.is_gap else fill, card.context)
-    refuse_images(ticket.request.items[ticket.resent :], card.name, ticket.resent)
-    toolbox = _all_tools(ticket.request.toolbox, (*ticket.past, *ticket.input))
-    fixed = engine.count(_fixed(ticket.request.body.instructions, toolbox), card.name)
+    parts = _parts(ticket, offer)
+    return _read(ticket, offer, parts, offer.engine.count(parts.fixed, card.name))
+
+
+def _read(
+    ticket: Ticket, offer: Offer, parts: _Parts, fixed: int, fresh: int | None = None
+) -> _Read:
+    """``fixed`` is how long that is; ``fresh`` what is not known, if it was counted."""
+    engine, card = offer.engine, offer.card
     fitted = fit(
-        compaction.expand(ticket.past),
-        compaction.expand(ticket.input),
-        known=ticket.parent.tokens if ticket.parent else 0,
+        parts.past,
+        parts.new,
+        known=parts.known,
         fixed=fixed,
         limit=card.context,
         count=lambda some: engine.count(some, card.name),
-        truncate=ticket.request.body.truncation == "auto",
+        truncate=_truncates(ticket),
+        counted=fresh,
     )
-    return _Read(_chat(ticket, toolbox, fitted.items), fitted.room, fitted.dropped - fixed)
+    return _Read(_chat(ticket, parts.toolbox, fitted.items), fitted.room, fitted.dropped - fixed)
 
 
 def _fill(fill: Fill, ticket: Ticket, offer: Offer) -> Fill:

@@ -9,6 +9,7 @@
           ◄─────────────────────────────────── Log, one for all streams of an engine's step
     Heard ───────────────────────────────────► what the gateway has, and how much more it takes
     Stop, Attach ────────────────────────────► Fenced, where another holds the turn by now
+    Measure ─────────────────────────────────► Measured, to nodes whose offers say so
     Beat ────────────────────────────────────► and the same from the node, with Load
 
 A frame is a list of messages, each an array in MessagePack. Readers skip fields that they do not
@@ -45,6 +46,8 @@ __all__ = [
     "Load",
     "Loads",
     "Log",
+    "Measure",
+    "Measured",
     "NeedHistory",
     "Offer",
     "Piece",
@@ -174,6 +177,16 @@ class Stop(_Message, frozen=True, tag=4):
     stream: Count
 
 
+class Measure(_Message, frozen=True, tag=7):
+    """How long is this? Asked before a turn is, where its gateway cannot tell whether it fits."""
+
+    number: Count
+    """Of the question, on this link."""
+    engine: str
+    model: str
+    parts: tuple[tuple[Item, ...], ...]
+
+
 # -- to a gateway ---------------------------------------------------------------------------------
 
 
@@ -187,6 +200,8 @@ class Offer(_Message, frozen=True):
     continues: Literal["ids", "text", "no"]
     silence: float | None
     """Seconds for which it may have work and do none of it; None if that is its own affair."""
+    counts: bool = False
+    """Whether it can be asked how long something is, and knows better than by its bytes."""
 
 
 class Welcome(_Message, frozen=True, tag=10):
@@ -271,8 +286,16 @@ class Loads(_Message, frozen=True, tag=17):
     """How many runs of this link are in there."""
 
 
-ToNode = Hello | Run | Attach | Heard | Stop | Piece | Beat
-ToGateway = Welcome | Taken | Refused | NeedHistory | Log | Broke | Fenced | Loads | Piece | Beat
+class Measured(_Message, frozen=True, tag=19):
+    number: Count
+    tokens: tuple[Count, ...]
+    """Of each part; none if they could not be counted."""
+
+
+ToNode = Hello | Run | Attach | Heard | Stop | Measure | Piece | Beat
+ToGateway = (
+    Welcome | Taken | Refused | NeedHistory | Log | Broke | Fenced | Loads | Measured | Piece | Beat
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _to_node: msgspec.msgpack.Decoder[list[ToNode]] = msgspec.msgpack.Decoder(list[ToNode])

@@ -12,6 +12,7 @@ import signal
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -32,6 +33,8 @@ from vivace.link.frames import (
     Broke,
     Hello,
     Load,
+    Measure,
+    Measured,
     Offer,
     Run,
     ToGateway,
@@ -42,6 +45,7 @@ from vivace.link.frames import (
 )
 from vivace.link.node_end import Begin, NodeEnd
 from vivace.logs import on_loop_error
+from vivace.node.lengths import Lengths
 from vivace.node.works import Works
 from vivace.scheduling.scheduler import Room
 from vivace.supervisor import Supervisor
@@ -79,6 +83,7 @@ class EngineNode:
         self._end = NodeEnd(max_bytes=config.node.log_megabytes * _MEGABYTE)
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
         self._works = Works(self._engines, rooms, self._end, self._flush_soon)
+        self._lengths = Lengths(self._engines)
         self._sockets: dict[str, LinkSocket[ToGateway, ToNode]] = {}
         self._flushing = False
         self._loaded = False
@@ -103,6 +108,7 @@ class EngineNode:
             await self._works.stop()
             server.close()
             await server.wait_closed()
+            self._lengths.stop()
             await self.supervisor.stop()
             for engine in self._engines.values():
                 await engine.stop()
@@ -204,6 +210,9 @@ class EngineNode:
             return
         if peer not in self._sockets:
             raise LinkError("A gateway must say hello first.")
+        if isinstance(message, Measure):
+            self._lengths.measure(message, partial(self._tell, peer))
+            return
         now = time.monotonic()
         if isinstance(message, Run) and self._leaving:
             socket.say([Broke(message.stream, "EngineAbsent", "It is shut down.", None, "never")])
@@ -224,6 +233,10 @@ class EngineNode:
         )
         socket.say([Welcome(self._config.node.name, self._incarnation, version, offers)])
         log.info("linked to gateway %s", hello.gateway)
+
+    def _tell(self, peer: str, measured: Measured) -> None:
+        if peer in self._sockets:  # it may be gone by now
+            self._sockets[peer].say([measured])
 
     def _flush_soon(self) -> None:
         """When this turn of the event loop is over: what engines say in one step goes together."""
@@ -268,6 +281,7 @@ def _offer(config: EngineConfig, engine: Engine) -> Offer:
         config.reserved,
         engine.continues,
         None if isinstance(config, OpenAIConfig) else config.silence_seconds,
+        engine.counts,
     )
 
 
