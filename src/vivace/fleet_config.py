@@ -48,9 +48,10 @@ class FleetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Annotated[str, Meta(pattern=r"^(rediss?|unix)://", examples=["redis://127.0.0.1:6379/0"])]
         | None
     ) = None
-    """A Valkey (or Redis) in which gateways count together against the limits of tiers;
-    ``rediss://`` is with TLS, ``unix://`` a socket of this machine. Without one, and while it is
-    away, each gives out its share. It holds nothing that may not be lost."""
+    """A Valkey (or Redis) in which gateways count together against the limits of tiers, and by
+    which they wake each other; ``rediss://`` is with TLS, ``unix://`` a socket of this machine.
+    Without one, and while it is away, each gives out its share and looks for what others ask of
+    it. It holds nothing that may not be lost."""
     allow_remote: bool = False
     """Must be true for nodes on other machines, because prompts and code go there, and for a
     Valkey, because ids go there and how much they use."""

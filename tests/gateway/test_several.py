@@ -19,6 +19,7 @@ from tests.support.http import RESPONSES
 from tests.support.postgres import Postgres
 from tests.support.process import Serve
 from tests.support.socket import Event, Socket
+from tests.support.valkey import Valkey
 from tests.support.waiting import eventually
 from tests.support.witness import TERMINAL
 
@@ -100,6 +101,33 @@ def test_a_turn_is_cancelled_from_another_gateway(pair: Pair) -> None:
         assert pair.here.get(path(response_id)).json() == cancelled.json()
     assert pair.one.metric("vivace_orders_carried_out_total", kind="cancel") == 1
     assert pair.other.metric("vivace_orders_asked_total", kind="cancel", outcome="answered") == 1
+
+
+def test_a_wake_up_that_is_late_or_lost_costs_time_only(postgres: Postgres, tmp_path: Path) -> None:
+    valkey, url = Valkey(), postgres.database()
+    with ExitStack() as stack:
+        stack.callback(valkey.stop)
+        servers = []
+        for name in ("one", "other"):
+            folder = tmp_path / name
+            folder.mkdir()
+            tables = {"store": {"url": url}, "fleet": {**FLEET, "valkey": valkey.url}}
+            servers.append(stack.enter_context(Serve(folder, SCRIPT, rate=200, tables=tables)))
+        one, there = servers[0], stack.enter_context(servers[1].http())
+        for fault, heal in (
+            (lambda: None, lambda: None),
+            (valkey.freeze, valkey.thaw),
+            (valkey.kill, valkey.start),
+        ):
+            with Socket(one.url) as socket:
+                response_id = Pair.story(None, socket)  # type: ignore[arg-type]
+                fault()
+                steered = there.post(f"{path(response_id)}/steer", json={"input": "a tale"})
+                assert steered.status_code == 200
+                successor = steered.json()["successor_id"]
+                heal()
+                assert there.post(f"{path(successor)}/cancel").json()["status"] == "cancelled"
+        assert all(server.faults == [] for server in servers)
 
 
 def test_a_turn_is_interrupted_from_another_gateway(pair: Pair) -> None:

@@ -45,7 +45,6 @@ from vivace.gateway.chat import ChatApi
 from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.elsewhere.asking import Asking
-from vivace.gateway.elsewhere.bell import SilentBell
 from vivace.gateway.elsewhere.carrying import Carrying
 from vivace.gateway.elsewhere.runs import SharedRuns
 from vivace.gateway.fleet import Fleet
@@ -61,6 +60,7 @@ from vivace.gateway.membership import Membership
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.parts import (
+    build_bell,
     build_journal,
     build_keyrings,
     build_limiter,
@@ -174,10 +174,17 @@ class Gateway:
         )
         asking: Asking | None = None
         if shared:
-            bell = SilentBell()
-            asking = Asking(self.keeper, bell, self.metrics, self.recovery)
+            self.bell = build_bell(config.fleet, holder)
+            asking = Asking(self.keeper, self.bell, self.metrics, self.recovery)
             runs = SharedRuns(here, asking)
-            self.carrying = Carrying(self.keeper, here, self.recovery, bell, self.metrics)
+            self.carrying = Carrying(
+                self.keeper,
+                here,
+                self.recovery,
+                self.bell,
+                self.metrics,
+                config.fleet.heartbeat_seconds,
+            )
             asking.look_here = self.carrying.look
         self.runner = Runner(
             Planner(self.catalogue, self.dispatch, self.limiter),
@@ -250,6 +257,8 @@ class Gateway:
             self.supervisor.watch("heartbeat", self._beat)
             self.supervisor.watch("presence", self.keeper.presence.watch)
             self.supervisor.watch("orders", self.carrying.watch)
+            if self._config.fleet.valkey is not None:
+                self.supervisor.watch("wake-ups", self.bell.watch)
         else:
             try:
                 await self.recovery.look()

@@ -12,15 +12,18 @@ from vivace.counters.base import Limiter
 from vivace.counters.local import LocalLimiter
 from vivace.errors import ConfigError
 from vivace.extras import how_to_install
+from vivace.gateway.elsewhere.bell import SilentBell
 from vivace.gateway.key_file import KeyFile
 from vivace.gateway.key_table import SharedKeys
 from vivace.gateway.keyring import Keyring
+from vivace.gateway.ports import Bell
 from vivace.scheduling.tiers import Tier
 from vivace.store.base import Journal, Store
 from vivace.store.journal import FileJournal
 from vivace.store.sqlite import SqliteStore
 
 __all__ = [
+    "build_bell",
     "build_journal",
     "build_keyrings",
     "build_limiter",
@@ -77,6 +80,15 @@ def build_limiter(config: FleetConfig, gateways: Callable[[], int]) -> Limiter:
         from vivace.counters.line import Line
         from vivace.counters.valkey import SCRIPT, ValkeyLimiter
     return ValkeyLimiter(Line(config.valkey, SCRIPT), gateways)
+
+
+def build_bell(config: FleetConfig, holder: str) -> Bell:
+    """``holder`` is this run of this gateway."""
+    if config.valkey is None:
+        return SilentBell()
+    with _needing("fleet.valkey", "redis", "fleet"):
+        from vivace.counters.bell import ValkeyBell
+    return ValkeyBell(config.valkey, holder)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ meanwhile; the tests play the gateway on ports that dawdle.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ from vivace.protocol.requests import Interrupt, Steer
 
 __all__ = [
     "Bell",
+    "Ear",
     "EventLog",
     "Readable",
     "Reader",
@@ -154,12 +156,29 @@ class RunDirectory(Protocol):
         """Called with the turn and its owner, here and on every other gateway."""
 
 
-class Bell(Protocol):
-    """Wakes another gateway that has something to look for. It may be lost at any time: who listens
-    looks now and then, whether it rang or not."""
-
-    async def ring(self, holder: str | None) -> None:
-        """Something is on record for this one."""
-
+class Ear(Protocol):
     async def heard(self, seconds: float) -> None:
-        """Returns when somebody rang here, or when so many seconds are over."""
+        """Returns when somebody rang, perhaps before this was asked, or when so many seconds are
+        over."""
+
+
+class Bell(Ear, Protocol):
+    """Wakes another gateway that has something to look for. It may be lost at any time: who listens
+    looks now and then, whether it rang or not. Nobody waits for who is to be woken."""
+
+    @property
+    def up(self) -> bool:
+        """Whether one that rings would be heard; who listens need look seldom then."""
+
+    async def ring(self, holder: str | None, turn_id: str) -> None:
+        """Something that is wanted of this turn is on record for this one, whose ``heard`` then
+        returns."""
+
+    async def answered(self, turn_id: str) -> None:
+        """What became of that is on record, for all who rang."""
+
+    def listening(self, turn_id: str) -> AbstractContextManager[Ear]:
+        """Inside, an ear for such answers."""
+
+    async def watch(self) -> None:
+        """What is to be done all the time, if anything."""

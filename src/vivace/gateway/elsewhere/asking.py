@@ -79,15 +79,21 @@ async def _nothing() -> None:
 class Pauses:
     """Between looks: short at first, and for so many seconds in all."""
 
-    def __init__(self, seconds: float = _PATIENCE) -> None:
+    def __init__(
+        self,
+        seconds: float = _PATIENCE,
+        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """``wait`` may return earlier, when there is something to see."""
         self._until = time.monotonic() + seconds
         self._next = _FIRST
+        self._wait = wait
 
     async def pause(self) -> bool:
         """Whether there is time for another."""
         if time.monotonic() > self._until:
             return False
-        await asyncio.sleep(self._next)
+        await self._wait(self._next)
         self._next = min(self._next * 1.5, _LONGEST)
         return True
 
@@ -164,12 +170,13 @@ class Asking:
         """Returns when it has ended. Raises ``Unavailable``."""
         if isinstance(await self._store.order(_order(turn, "cancel")), NotOpen):
             return
-        await self._bell.ring(turn.holder)
-        between = Pauses()
-        while await self.is_open(turn):
-            if not await between.pause():
-                self._metrics.asked.labels("cancel", "unanswered").inc()
-                raise _unanswered(turn, "It may still be cancelled; retrieve it to see.")
+        with self._bell.listening(turn.id) as ear:
+            await self._bell.ring(turn.holder, turn.id)
+            between = Pauses(wait=ear.heard)
+            while await self.is_open(turn):
+                if not await between.pause():
+                    self._metrics.asked.labels("cancel", "unanswered").inc()
+                    raise _unanswered(turn, "It may still be cancelled; retrieve it to see.")
         self._metrics.asked.labels("cancel", "answered").inc()
 
     async def _ask(self, turn: OpenTurn, order: Order, key: Key | None) -> Told | None:
@@ -181,12 +188,15 @@ class Asking:
         if turn.holder == self._keeper.holder:
             await self.look_here()
         else:
-            await self._bell.ring(turn.holder)
+            await self._bell.ring(turn.holder, turn.id)
         return await self.answer(replace(order, id=outcome.order_id), turn)
 
     async def answer(self, order: Order, turn: OpenTurn | None = None) -> Told | None:
         """What became of it, once that is known; None if the turn ended before."""
-        between = Pauses()
+        with self._bell.listening(order.turn_id) as ear:
+            return await self._answer(order, turn, Pauses(wait=ear.heard))
+
+    async def _answer(self, order: Order, turn: OpenTurn | None, between: Pauses) -> Told | None:
         while True:
             found = await self._store.find_order(order.id, order.owner)
             if found is None or found.state not in ("asked", "accepted") or found.reply:

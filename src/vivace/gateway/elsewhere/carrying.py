@@ -35,26 +35,38 @@ _LOOK = 0.1
 
 class Carrying:
     def __init__(
-        self, keeper: Keeper, runs: RunDirectory, recovery: Recovery, bell: Bell, metrics: Metrics
+        self,
+        keeper: Keeper,
+        runs: RunDirectory,
+        recovery: Recovery,
+        bell: Bell,
+        metrics: Metrics,
+        seldom: float = _LOOK,
     ) -> None:
-        """``runs`` are those of this gateway."""
+        """``runs`` are those of this gateway. ``seldom``: seconds between two looks while others
+        ring."""
         self._keeper = keeper
         self._runs = runs
         self._recovery = recovery
         self._bell = bell
+        self._seldom = seldom
         self._metrics = metrics
         self._tasks = Tasks()
         self._busy: set[str] = set()
+        self._found = False
+        """Whether the last look found something, which may not be done yet."""
 
     async def watch(self) -> None:
         while True:
-            await self._bell.heard(_LOOK)
+            seldom = self._bell.up and not self._found
+            await self._bell.heard(self._seldom if seldom else _LOOK)
             if self._keeper.open or self._recovery.has_waiting:
                 with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
                     await self.look()
 
     async def look(self) -> None:
         asked = await self._keeper.store.asked_of(self._keeper.holder)
+        self._found = bool(asked)
         asked.sort(key=lambda order: order.turn_id)  # and of one turn as they came
         for turn_id, orders in groupby(asked, lambda order: order.turn_id):
             if turn_id not in self._busy:
@@ -67,6 +79,7 @@ class Carrying:
                 turn = await self._runs.find(turn_id, order.owner)
                 if turn is not None:
                     await self._do(turn, order)
+            await self._bell.answered(turn_id)
         except StoreError as error:  # it is looked at again
             log.warning("an order waits turn=%s: %s", turn_id, error)
         except Exception:
