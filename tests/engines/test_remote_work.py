@@ -85,6 +85,7 @@ SAID = SoFar((ReasoningDelta("hm", (1,)), TextDelta("x"), CallOpened("f"), CallT
 def over_a_link(work: Work, incarnation: str = "i") -> Work:
     raw, items = encode_work(work, incarnation)
     sent = Run(1, "r", work.id, 1, work.attempt, "e", work.owner, 1.0, raw, items)
+    sent = msgspec.structs.replace(sent, conversation=work.conversation)
     [came] = decode_to_node(encode([sent]))
     assert isinstance(came, Run)
     return decode_work(came, came.items, {"known": "its notes"}.get)
@@ -143,6 +144,7 @@ def test_all_the_rest_does_too() -> None:
         said=SAID,
         attempt=2,
         owner="o",
+        conversation="o/c",
         traceparent="00-1-2-01",
     )
     assert over_a_link(work) == work

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace
 
 from tests.support.examples import examples
-from vivace.scheduling.placement import Breaker, Placed, Replica, Ring, Why, place
+from vivace.scheduling.placement import Breaker, Placed, Replica, Ring, Why, place, rank
 
 KEYS = [f"conversation {number}" for number in range(2000)]
 
@@ -415,3 +415,33 @@ class Calls(RuleBasedStateMachine):
 
 TestAnyCalls = Calls.TestCase
 TestAnyCalls.settings = settings(deadline=None, max_examples=examples(200), stateful_step_count=40)
+
+
+# -- parts of one engine ---------------------------------------------------------------------------
+
+
+@given(st.text(), st.integers(2, 8))
+def test_a_conversation_stays_at_its_rank_turn_after_turn(key: str, count: int) -> None:
+    home = rank(key, [0] * count, slots=8)
+    assert 0 <= home < count
+    assert rank(key, [1] * count, slots=8) == home
+    assert rank(key, [8] * count, slots=8) == home  # all are full: it waits there
+
+
+def test_conversations_are_shared_out_between_ranks() -> None:
+    homes = [rank(f"ada/{number}", [0, 0, 0, 0], slots=8) for number in range(2000)]
+    assert all(400 < homes.count(each) < 600 for each in range(4))
+
+
+def test_a_rank_that_is_full_or_has_far_more_than_its_share_is_left() -> None:
+    key = next(f"{number}" for number in range(100) if rank(f"{number}", [0] * 4, slots=8) == 2)
+    assert rank(key, [0, 0, 8, 0], slots=8) != 2
+    assert rank(key, [1, 1, 5, 1], slots=64) != 2
+    assert rank(key, [1, 1, 2, 1], slots=64) == 2
+
+
+def test_ranks_of_an_engine_are_chosen_as_if_it_had_no_name() -> None:
+    """Else all conversations of one engine could be at home in one rank of it."""
+    at_a = [key for key in map(str, range(400)) if Ring({"a": 1, "b": 1}).order(key)[0] == "a"]
+    ranks = [rank(key, [0, 0], slots=8) for key in at_a]
+    assert 0.35 < sum(ranks) / len(ranks) < 0.65

@@ -168,6 +168,7 @@ def decode_work(run: Run, items: tuple[Item, ...], traces: Traces) -> Work:
         said=SoFar(said.deltas, said.tokens, traces(said.trace)) if said else None,
         attempt=run.attempt,
         owner=run.owner,
+        conversation=run.conversation,
         traceparent=wire.traceparent,
     )
 

@@ -36,6 +36,7 @@ from vivace.engines.tool_forms import ToolForms
 from vivace.engines.vllm_answer import Answer, Trace
 from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, weights_in
 from vivace.engines.vllm_precision import better_in_float32, processor_flags
+from vivace.engines.vllm_ranks import Ranks, ranks_of
 from vivace.engines.vllm_reading import ParsedReading, PlainReading, Reading
 from vivace.errors import (
     CannotContinue,
@@ -115,6 +116,7 @@ class VllmEngine:
         self._drafts = False
         """Whether the engine takes drafts of ours."""
         self._engine: Any = None
+        self._ranks = Ranks(1, 1)
         self._template: HubTemplate | None = None
         self._book: ChainBook | None = None
         self._writer = ThreadPoolExecutor(1, f"{name}-prompts")
@@ -159,6 +161,7 @@ class VllmEngine:
 
     def _learn(self, engine: Any) -> None:
         """What its model wants: how to be sampled, and how conversations are written for it."""
+        self._ranks = ranks_of(engine.vllm_config)
         self._defaults = engine.model_config.get_diff_sampling_param()
         self._defaults.pop("max_tokens", None)
         if self._speculation is not None and self._defaults.pop("min_p", None):
@@ -465,10 +468,11 @@ class VllmEngine:
         urgency = {"priority": work.priority} if self._by_priority else {}
         name = work.id if work.thoughts is None else f"{work.id}-answer"
         name = f"{name}-{len(said)}" if said else name
-        answer = self._engine.generate(asked, reading.sampling, name, **urgency)
         try:
-            async with contextlib.aclosing(answer) as outputs:
-                async for output in outputs:
+            async with contextlib.AsyncExitStack() as stack:
+                rank = stack.enter_context(self._ranks.chosen(work))
+                answer = self._engine.generate(asked, reading.sampling, name, **urgency, **rank)
+                async for output in await stack.enter_async_context(contextlib.aclosing(answer)):
                     if output.outputs[0].finish_reason in ("abort", "error"):
                         raise EngineDied(f"{self.name} was stopped in the middle of its answer.")
                     yield output

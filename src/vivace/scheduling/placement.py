@@ -12,11 +12,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Breaker", "Circuit", "Placed", "Replica", "Ring", "Why", "place"]
+__all__ = ["BOUND", "Breaker", "Circuit", "Placed", "Replica", "Ring", "Why", "place", "rank"]
 
 Why = Literal["home", "full", "slow", "down"]
 Circuit = Literal["closed", "open", "half_open"]
 
+BOUND = 2.0
+"""How many times its fair share an engine may hold before conversations leave it: a cache that is
+lost costs more than some unevenness."""
 SMOOTHING = 0.2
 """How much the newest time to a first token counts against all before it."""
 
@@ -85,6 +88,18 @@ def place(key: str, replicas: Sequence[Replica], *, bound: float = 1.25) -> Plac
         if why == "home":
             why = reason
     return spare  # more than its share, but the others are full
+
+
+def rank(key: str, running: Sequence[int], slots: int) -> int:
+    """Which part of an engine that has several, each with a cache of its own: the same choice as
+    between engines. ``running``: how many turns each has, of at most ``slots``. Where all are
+    full, one waits at home."""
+    parts = [Replica(f"rank {part}", slots, count) for part, count in enumerate(running)]
+    placed = place(key, parts, bound=BOUND)
+    name = (
+        placed.name if placed is not None else Ring({each.name: 1 for each in parts}).order(key)[0]
+    )
+    return int(name.removeprefix("rank "))
 
 
 def _weight(replica: Replica) -> int:

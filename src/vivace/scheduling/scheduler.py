@@ -23,17 +23,12 @@ from typing import Literal
 from msgspec import Struct
 
 from vivace.errors import TooManyRequests, Unavailable
-from vivace.scheduling.placement import Breaker, Replica, Ring, place
+from vivace.scheduling.placement import BOUND, Breaker, Replica, Ring, place
 from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
 from vivace.scheduling.tiers import Tier, deserted
 from vivace.scheduling.waits import Waits
 
 __all__ = ["Outcome", "Room", "Scheduler", "Started", "Verdict", "Waiting"]
-
-
-_BOUND = 2.0
-"""How many times its fair share an engine may hold before conversations leave it: a cache that is
-lost costs more than some unevenness."""
 
 
 class Room(Struct, frozen=True):
@@ -400,7 +395,7 @@ class Scheduler:
         if self._tiers[job.tier].spill:
             free = (each.name for each in replicas if each.healthy and each.running < each.slots)
             return next(free, None) or next(self._queueing(replicas), None)
-        placed = place(job.place, replicas, bound=_BOUND)
+        placed = place(job.place, replicas, bound=BOUND)
         if placed is not None:
             return placed.name
         queues = {name: self._engines[name].room.slots for name in self._queueing(replicas)}
