@@ -206,6 +206,13 @@ class Run:
         if self._early is None:  # else it learns so when its answer is there
             self.task.cancel()
 
+    async def fall_silent(self) -> None:
+        """Another gateway has it by now, if it is one that others may have: then this does not
+        return."""
+        if self.kept is not None:
+            self.kept.fall_silent()
+            await asyncio.sleep(0)
+
     def stop_for_good(self) -> None:
         """Nothing follows it by itself; nothing is waited for."""
         self.asker.withdraw(self.ticket)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from vivace.conversation.log import Entry
@@ -20,6 +20,7 @@ from vivace.link.frames import (
     Broke,
     Chunk,
     Fenced,
+    Found,
     Heard,
     Load,
     Loads,
@@ -68,6 +69,8 @@ class Stream:
         """Whether the node has it."""
         self.finished = False
         """Whether its end was heard."""
+        self.found: Found | None = None
+        """Of one that another gateway began, what the node has of it."""
         self._whole = whole
 
     @property
@@ -114,6 +117,25 @@ class GatewayEnd:
         stream = self._streams[self._last] = Stream(run, whole)
         self._count(stream)
         return stream, run
+
+    def attach(self, turn: str, epoch: int) -> tuple[Stream, Attach]:
+        """Hold what the node has of a turn that another gateway began; returns also what is to be
+        sent."""
+        self._last += 1
+        unknown = Run(
+            stream=self._last,
+            run="",
+            turn=turn,
+            epoch=epoch,
+            attempt=0,
+            engine="",
+            owner="",
+            patience=0,
+            work=Raw(b""),
+            credit=self._window,
+        )
+        stream = self._streams[self._last] = Stream(unknown, unknown)
+        return stream, _attach(stream, self._window)
 
     def _count(self, stream: Stream) -> None:
         self._runs += 1
@@ -169,6 +191,8 @@ class GatewayEnd:
                 return self._gone(message.stream, Gone(refused)), []
             case NeedHistory():
                 return [], self._send_whole(message.stream)
+            case Found():
+                return self._found(message), []
             case Taken():
                 if (stream := self._streams.get(message.stream)) is not None:
                     stream.begun = True
@@ -190,6 +214,14 @@ class GatewayEnd:
         stream.finished = is_last(new[-1]) if new else stream.finished
         stream.tally = chunk.tally
         self._reached.add(chunk.stream)
+        return [stream]
+
+    def _found(self, found: Found) -> list[Stream]:
+        stream = self._streams.get(found.stream)
+        if stream is None:
+            return []
+        stream.found, stream.begun = found, True
+        stream.run = replace(stream.run, run=found.run, engine=found.engine, attempt=found.attempt)
         return [stream]
 
     def _gone(self, number: int, how: Gone, tally: Tallied | None = None) -> list[Stream]:
@@ -238,7 +270,7 @@ class GatewayEnd:
             self._histories = Histories()
             return self.lost(), []
         messages: list[ToNode] = []
-        for number, stream in self._streams.items():
+        for stream in self._streams.values():
             if stream.gone is not None or stream.finished:
                 continue
             run = stream.run
@@ -246,8 +278,9 @@ class GatewayEnd:
                 room = stream.taken + self._window - stream.heard
                 stream.credit = stream.taken + self._window
                 stream.ordinal = 0  # it is among the first that the node tells of
-                attach = Attach(number, run.turn, run.epoch, stream.heard, run=run.run)
-                messages.append(replace(attach, credit=room))
+                messages.append(_attach(stream, room))
+            elif not run.run:
+                messages.append(_attach(stream, self._window))
             else:  # nobody knows whether it came there: by its name it is known again
                 stream.run = stream.whole
                 self._count(stream)
@@ -261,3 +294,9 @@ class GatewayEnd:
             stream.gone = Gone(None)
         self.loads = {}
         return gone
+
+
+def _attach(stream: Stream, credit: int) -> Attach:
+    """From where it was heard; the newest run, if it is not known which."""
+    run = stream.run
+    return Attach(run.stream, run.turn, run.epoch, stream.heard, run=run.run, credit=credit)
