@@ -293,11 +293,11 @@ class Node:
             raise
         return reading
 
-    def attach(self, turn: str, epoch: int) -> Reading:
-        """Hold what the node has of a turn that another gateway began."""
+    def attach(self, turn: str, epoch: int, *, holds: bool = True) -> Reading:
+        """Hold what the node has of a turn that another gateway began, or only read it."""
         if self._socket is None or self._closing:
             raise EngineAbsent(f"Engine node {self.name}: {self.trouble or 'not linked'}.")
-        stream, sent = self._end.attach(turn, epoch)
+        stream, sent = self._end.attach(turn, epoch, holds=holds)
         self._socket.say([sent])
         return self._read(stream)
 

@@ -19,10 +19,12 @@ from vivace.engines.remote import Node, Reading, RemoteEngine, Slot
 from vivace.errors import EngineAbsent, EngineError, LogError
 from vivace.link.frames import Found
 
-__all__ = ["TakenLog", "take_over"]
+__all__ = ["TakenLog", "newest_attempt", "take_over"]
 
 _PATIENCE = 2.0
 """Seconds in which a node that works has long answered."""
+_LIVES_WITHIN = 0.5
+"""Seconds: one that takes longer is left alone with its turns."""
 _COPIED_WITHIN = 10.0
 """Seconds: a log of ten thousand entries takes less than one."""
 _LOOK = 0.02
@@ -108,6 +110,23 @@ async def take_over(nodes: Sequence[Node], turn: str, epoch: int, attempt: int) 
         pass
     found.close()
     return None
+
+
+async def newest_attempt(nodes: Sequence[Node], turn: str) -> int:
+    """Of which nodes that answer have a log; 0 if they have none. Nothing changes by it."""
+    async with asyncio.TaskGroup() as asking:
+        asked = [asking.create_task(_attempt(node, turn)) for node in nodes if node.linked.is_set()]
+    return max((each.result() for each in asked), default=0)
+
+
+async def _attempt(node: Node, turn: str) -> int:
+    try:
+        with contextlib.closing(node.attach(turn, 0, holds=False)) as reading:
+            async with asyncio.timeout(_LIVES_WITHIN):
+                found = await reading.found()
+    except (EngineAbsent, TimeoutError):
+        return 0
+    return found.attempt if found is not None else 0
 
 
 def _newer(one: TakenLog | None, other: TakenLog | None) -> TakenLog | None:

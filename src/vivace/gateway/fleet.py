@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from vivace.engines.remote import Address, Node, RemoteEngine
-from vivace.engines.taking_over import TakenLog, take_over
+from vivace.engines.taking_over import TakenLog, newest_attempt, take_over
 from vivace.errors import ConfigError
 from vivace.fleet_config import FleetConfig, NodeAddress, check_fleet, fleet_key, node_address
 from vivace.gateway.membership import Membership
@@ -93,8 +93,15 @@ class Fleet:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_KNOWN_WITHIN):
                 await self._known.wait()
-        nodes = [each.node for each in self._linked.values()]
-        return await take_over(nodes, turn, epoch, attempt)
+        return await take_over(self._nodes, turn, epoch, attempt)
+
+    async def attempt(self, turn: str) -> int:
+        """The newest of a turn that a node has a log of; 0 if none has."""
+        return await newest_attempt(self._nodes, turn)
+
+    @property
+    def _nodes(self) -> list[Node]:
+        return [each.node for each in self._linked.values()]
 
     def _address(self, node: NodeAddress, host: str) -> Address:
         place = f"[{host}]" if ":" in host else host

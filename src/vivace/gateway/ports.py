@@ -199,6 +199,9 @@ class EngineLogs(Protocol):
         """What they have of a turn that this gateway has taken on record with this epoch, and hold
         it: who did before hears nothing more. None if that is nothing, or less than was said."""
 
+    async def attempt(self, turn: str) -> int:
+        """The newest that they have a log of; 0 if they have none. Nothing changes by it."""
+
 
 class Bell(Protocol):
     """Wakes another gateway that has something to look for. It may be lost at any time: who listens

@@ -198,7 +198,7 @@ class Run:
         if self.kept is not None and isinstance(order.receipt, SteerAccepted):
             for steer in self.ticket.steers:
                 if steer.id == order.receipt.steer.id:
-                    self.kept.steered(steer)
+                    self.kept.steered(steer, at_item_end=order.at_item_end)
 
     def refuse(self) -> None:
         """Nobody has heard of it, and nobody will."""

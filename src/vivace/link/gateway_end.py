@@ -53,9 +53,10 @@ class Gone(Struct, frozen=True):
 class Stream:
     """What comes of one run."""
 
-    def __init__(self, run: Run, whole: Run) -> None:
+    def __init__(self, run: Run, whole: Run, *, holds: bool = True) -> None:
         """``run`` is as it was sent, ``whole`` with the beginning of its conversation."""
         self.run = run
+        self.holds = holds
         self.ordinal = 0
         """Which of the runs of this link it is."""
         self.entries: deque[Entry] = deque()
@@ -118,9 +119,9 @@ class GatewayEnd:
         self._count(stream)
         return stream, run
 
-    def attach(self, turn: str, epoch: int) -> tuple[Stream, Attach]:
-        """Hold what the node has of a turn that another gateway began; returns also what is to be
-        sent."""
+    def attach(self, turn: str, epoch: int, *, holds: bool = True) -> tuple[Stream, Attach]:
+        """Hold what the node has of a turn that another gateway began, or only read it; returns
+        also what is to be sent."""
         self._last += 1
         unknown = Run(
             stream=self._last,
@@ -134,7 +135,7 @@ class GatewayEnd:
             work=Raw(b""),
             credit=self._window,
         )
-        stream = self._streams[self._last] = Stream(unknown, unknown)
+        stream = self._streams[self._last] = Stream(unknown, unknown, holds=holds)
         return stream, _attach(stream, self._window)
 
     def _count(self, stream: Stream) -> None:
@@ -299,4 +300,6 @@ class GatewayEnd:
 def _attach(stream: Stream, credit: int) -> Attach:
     """From where it was heard; the newest run, if it is not known which."""
     run = stream.run
-    return Attach(run.stream, run.turn, run.epoch, stream.heard, run=run.run, credit=credit)
+    return Attach(
+        run.stream, run.turn, run.epoch, stream.heard, stream.holds, run.run, credit=credit
+    )

@@ -333,17 +333,18 @@ class KeptTurn:
         waited for."""
         return self._on_record is None or await asyncio.shield(self._on_record)
 
-    def steered(self, order: AcceptedSteer) -> None:
+    def steered(self, order: AcceptedSteer, *, at_item_end: bool) -> None:
         """Begin to put a steer on record."""
-        self._write(self._order(order))
+        self._write(self._order(order, at_item_end))
 
-    async def _order(self, given: AcceptedSteer) -> None:
+    async def _order(self, given: AcceptedSteer, at_item_end: bool) -> None:
         order = Order(
             id=given.id,
             turn_id=self._new.id,
             owner=self._new.owner,
             kind="steer",
             input=bytes(given.input),
+            at_item_end=at_item_end,
         )
         try:
             if await self._begun():

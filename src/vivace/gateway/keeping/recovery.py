@@ -188,6 +188,19 @@ class Recovery:
 
     async def take(self, turn: OpenTurn) -> None:
         """Somebody asks for it, and its gateway is gone: nobody waits for the next look."""
+        await self._take(turn, self._keeper.presence.dead_after)
+
+    async def bring(self, turn: OpenTurn) -> None:
+        """Its client is here: it moves, if its engine is one that another gateway can go on with.
+        Else it stays where it is."""
+        if self._nodes is None:
+            return
+        known = await self._nodes.attempt(turn.id)
+        record = await self._keeper.store.find(turn.id, turn.owner) if known else None
+        if record is not None and record.status is None and known >= record.attempt:
+            await self._take(turn, dead_after=0)
+
+    async def _take(self, turn: OpenTurn, dead_after: float) -> None:
         async with self._taking:
             self._left[turn.id] = Orphan(
                 id=turn.id,
@@ -196,7 +209,7 @@ class Recovery:
                 background=turn.background,
                 parked_until=None,
             )
-            await self._take_over({}, self._keeper.presence.dead_after)
+            await self._take_over({}, dead_after)
 
     async def taken(self) -> None:
         """Wait until what is being taken is here."""

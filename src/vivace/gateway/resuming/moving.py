@@ -21,6 +21,7 @@ from vivace.errors import NotFound, RequestError
 from vivace.gateway.archive import Archive
 from vivace.gateway.elsewhere.asking import Asking
 from vivace.gateway.elsewhere.record import AwaitedRecord
+from vivace.gateway.elsewhere.runs import DistantTurn
 from vivace.gateway.ids import new_id
 from vivace.gateway.keeping.presence import Presence
 from vivace.gateway.keeping.recovery import WaitingTurn
@@ -158,11 +159,16 @@ class Moves:
         del held
         return await self._take_heir(event) if record.steered else None
 
-    async def find(self, response_id: str) -> RunningTurn | None:
-        """Where it runs; one that waits for its client does from now on."""
+    async def find(self, response_id: str, *, moves: bool = True) -> RunningTurn | None:
+        """Where it runs; one that waits for its client does from now on. ``moves``: who holds a
+        turn is to be where its client is."""
         await self._ground.presence.settled()
         await self._wake(response_id)
         found = await self._ground.runs.find(response_id, self.owner)
+        asking = self._ground.asking
+        if moves and asking is not None and isinstance(found, DistantTurn):
+            await asking.bring(found.turn)
+            found = await self._ground.runs.find(response_id, self.owner)
         if isinstance(found, WaitingTurn):  # its gateway is gone, and it was taken just now
             await self._wake(response_id)
             found = await self._ground.runs.find(response_id, self.owner)
