@@ -400,13 +400,17 @@ class Reading:
                 await tell(entry.position, entry.seconds)
 
     async def deltas(self, tally: Tally) -> AsyncGenerator[Delta, None]:
+        """Who leaves this wants no more of it, though it may ask for more of the turn."""
         tally.trace = RemoteTrace(self._node.incarnation, self._stream.run.run)
-        while True:
-            entry = await self.entry(tally)
-            if isinstance(entry, Said):
-                yield entry.delta
-                if isinstance(entry.delta, Finished):
-                    return
+        try:
+            while True:
+                entry = await self.entry(tally)
+                if isinstance(entry, Said):
+                    yield entry.delta
+                    if isinstance(entry.delta, Finished):
+                        return
+        finally:
+            self.close()
 
     def close(self) -> None:
         self._node.closed(self._stream)
@@ -468,7 +472,7 @@ class RemoteEngine:
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         reading = self._node.open(self.offer.name, work)
-        async with contextlib.aclosing(_read_out(reading, work)) as deltas:
+        async with contextlib.aclosing(reading.deltas(work.tally)) as deltas:
             async for delta in deltas:
                 yield delta
 
@@ -491,11 +495,4 @@ class Slot:
     def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         """At first of that work, then of any that follows it, such as the answer to thoughts."""
         reading, self._reading = self._reading, None
-        return _read_out(reading, work) if reading is not None else self._engine.generate(work)
-
-
-async def _read_out(reading: Reading, work: Work) -> AsyncGenerator[Delta, None]:
-    with contextlib.closing(reading):  # whoever asks for more of the turn has left this
-        async with contextlib.aclosing(reading.deltas(work.tally)) as deltas:
-            async for delta in deltas:
-                yield delta
+        return reading.deltas(work.tally) if reading is not None else self._engine.generate(work)
