@@ -313,6 +313,17 @@ def test_one_that_waits_at_a_node_waits_on(fleet: Fleet) -> None:
         assert busy.until_end(60)[-1]["type"] == "response.completed"
 
 
+def test_who_resumes_does_not_wait_until_a_gateway_counts_as_gone(fleet: Fleet) -> None:
+    fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket, Socket(other.url) as elsewhere:
+        events = begun(socket)
+        fleet.freeze(one)
+        resume(elsewhere, events)
+        events += elsewhere.until_end(30)
+        check_whole(events)
+
+
 def test_who_resumes_holds_though_the_other_gateway_lives(fleet: Fleet) -> None:
     fleet.node()
     one, other = fleet.gateway(), fleet.gateway()
@@ -346,13 +357,14 @@ def test_a_gateway_that_is_killed_costs_a_moment(postgres: Postgres, tmp_path: P
     }
     script = f'[[replies]]\nthen = [{{ do = "mark", times = {LONG * 2} }}]\n'
     with EngineProcess(tmp_path, "a", script, rate=100) as node, ExitStack() as stack:
-        quick = {"heartbeat_seconds": 0.2, "dead_after_seconds": 0.6, "engines": [node.url]}
+        # Who asks for it does not wait until its gateway counts as gone.
+        patient = {"heartbeat_seconds": 0.5, "dead_after_seconds": 60, "engines": [node.url]}
         servers = []
         for name in ("one", "other"):
             (tmp_path / name).mkdir()
             server = Serve(
                 tmp_path / name,
-                tables=tables | {"fleet": quick},
+                tables=tables | {"fleet": patient},
                 environment=KEYED,
                 patience=60,
             )
@@ -363,11 +375,12 @@ def test_a_gateway_that_is_killed_costs_a_moment(postgres: Postgres, tmp_path: P
         one.process.kill()
         died, late = time.monotonic(), 0.0
         resume(elsewhere, events)
-        while events[-1]["type"] != "response.completed":
+        while events[-1]["type"] not in TERMINAL | {"error"}:
             events.append(elsewhere.read(60))
             if not late and events[-1]["type"].endswith("text.delta"):
                 late = time.monotonic() - died
         sys.stdout.write(f"\nfrom the kill to the next new word: {late * 1000:.0f} ms\n")
+        assert events[-1]["type"] == "response.completed", events[-1]
         check_whole(events, LONG * 2)
         assert other.faults == []
         socket.vanish()

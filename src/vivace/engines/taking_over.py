@@ -19,12 +19,10 @@ from vivace.engines.remote import Node, Reading, RemoteEngine, Slot
 from vivace.errors import EngineAbsent, EngineError, LogError
 from vivace.link.frames import Found
 
-__all__ = ["TakenLog", "newest_attempt", "take_over"]
+__all__ = ["TakenLog", "has_log", "take_over"]
 
 _PATIENCE = 2.0
 """Seconds in which a node that works has long answered."""
-_LIVES_WITHIN = 0.5
-"""Seconds: one that takes longer is left alone with its turns."""
 _COPIED_WITHIN = 10.0
 """Seconds: a log of ten thousand entries takes less than one."""
 _LOOK = 0.02
@@ -112,19 +110,28 @@ async def take_over(nodes: Sequence[Node], turn: str, epoch: int, attempt: int) 
     return None
 
 
-async def newest_attempt(nodes: Sequence[Node], turn: str) -> int:
-    """Of which nodes that answer have a log; 0 if they have none. Nothing changes by it."""
-    async with asyncio.TaskGroup() as asking:
-        asked = [asking.create_task(_attempt(node, turn)) for node in nodes if node.linked.is_set()]
-    return max((each.result() for each in asked), default=0)
+async def has_log(nodes: Sequence[Node], turn: str, attempt: int) -> bool:
+    """Whether a node has the log of this attempt, or of a later one. Nothing changes by it."""
+    asked = [asyncio.create_task(_attempt(each, turn)) for each in nodes if each.linked.is_set()]
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                for answer in asyncio.as_completed(asked):
+                    if await answer >= attempt:
+                        return True
+    finally:
+        for each in asked:
+            each.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+    return False
 
 
 async def _attempt(node: Node, turn: str) -> int:
+    """The newest that the node has a log of; 0 if it has none."""
     try:
         with contextlib.closing(node.attach(turn, 0, holds=False)) as reading:
-            async with asyncio.timeout(_LIVES_WITHIN):
-                found = await reading.found()
-    except (EngineAbsent, TimeoutError):
+            found = await reading.found()
+    except EngineAbsent:
         return 0
     return found.attempt if found is not None else 0
 

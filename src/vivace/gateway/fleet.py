@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from vivace.engines.remote import Address, Node, RemoteEngine
-from vivace.engines.taking_over import TakenLog, newest_attempt, take_over
+from vivace.engines.taking_over import TakenLog, has_log, take_over
 from vivace.errors import ConfigError
 from vivace.fleet_config import FleetConfig, NodeAddress, check_fleet, fleet_key, node_address
 from vivace.gateway.membership import Membership
@@ -95,9 +95,9 @@ class Fleet:
                 await self._known.wait()
         return await take_over(self._nodes, turn, epoch, attempt)
 
-    async def attempt(self, turn: str) -> int:
-        """The newest of a turn that a node has a log of; 0 if none has."""
-        return await newest_attempt(self._nodes, turn)
+    async def has(self, turn: str, attempt: int) -> bool:
+        """Whether a node has the log of this attempt, or of a later one."""
+        return await has_log(self._nodes, turn, attempt)
 
     @property
     def _nodes(self) -> list[Node]:

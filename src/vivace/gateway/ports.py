@@ -199,8 +199,8 @@ class EngineLogs(Protocol):
         """What they have of a turn that this gateway has taken on record with this epoch, and hold
         it: who did before hears nothing more. None if that is nothing, or less than was said."""
 
-    async def attempt(self, turn: str) -> int:
-        """The newest that they have a log of; 0 if they have none. Nothing changes by it."""
+    async def has(self, turn: str, attempt: int) -> bool:
+        """Whether they have the log of this attempt, or of a later one. Nothing changes by it."""
 
 
 class Bell(Protocol):

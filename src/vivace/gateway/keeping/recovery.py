@@ -195,9 +195,10 @@ class Recovery:
         Else it stays where it is."""
         if self._nodes is None:
             return
-        known = await self._nodes.attempt(turn.id)
-        record = await self._keeper.store.find(turn.id, turn.owner) if known else None
-        if record is not None and record.status is None and known >= record.attempt:
+        record = await self._keeper.store.find(turn.id, turn.owner)
+        if record is None or record.status is not None:
+            return
+        if await self._nodes.has(turn.id, record.attempt):
             await self._take(turn, dead_after=0)
 
     async def _take(self, turn: OpenTurn, dead_after: float) -> None:
