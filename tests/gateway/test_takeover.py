@@ -31,6 +31,7 @@ LONG, SHORT = 150, 30
 OPEN = ("queued", "in_progress")
 REPLIES = [
     Reply(when="long", then=(Mark(times=LONG),)),
+    Reply(when="endless", then=(Mark(times=1_000_000),)),
     Reply(when="short", then=(Mark(times=SHORT),)),
     Reply(when="items", then=(Mark(times=60), Call("f", "{}"))),
     Reply(when="after", then=(Say("And so it was."),)),
@@ -158,8 +159,8 @@ def test_it_is_steered_and_interrupted_as_any_other(fleet: Fleet) -> None:
     fleet.node()
     one, other = fleet.gateway(), fleet.gateway()
     with Socket(one.url) as socket, Socket(other.url) as elsewhere:
-        first = begun(socket)
-        second = begun(socket, stream_id="b")
+        first = begun(socket, "endless")
+        second = begun(socket, "endless", stream_id="b")
         gone(fleet, one)
         resume(elsewhere, first)
         resume(elsewhere, second, stream_id="b")

@@ -113,7 +113,7 @@ class Fleet:
         self._replies = replies
         self.nodes: list[RunningNode] = []
 
-    def node(self, rate: float = 100, slots: int = 16) -> RunningNode:
+    def node(self, rate: float = 50, slots: int = 16) -> RunningNode:
         name = "abc"[len(self.nodes)]
         node = RunningNode(name, self._replies, rate=rate, slots=slots)
         self.nodes.append(self._stack.enter_context(node))
