@@ -292,9 +292,9 @@ def _() -> Sequence[Change]:
     """A turn that runs again has the numbers of its first try."""
     hold = Recovery._hold
 
-    async def silently(self: Recovery, adopted: Adopted) -> None:
+    async def silently(self: Recovery, adopted: Adopted, *log: Any) -> Any:
         adopted.entries = [each for each in adopted.entries if not isinstance(each, Jumped)]
-        await hold(self, adopted)
+        return await hold(self, adopted, *log)
 
     return [(Recovery, "_hold", silently)]
 

@@ -129,7 +129,8 @@ class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A client that takes nothing for this long is closed, whatever it is sent."""
     orphan_seconds: Seconds = 15
     """How long a turn goes on whose connection broke, if it was asked for with ``on_disconnect:
-    "wait"``; its client may resume it meanwhile."""
+    "wait"``; its client may resume it meanwhile. And on an engine node one whose gateway died,
+    until another takes it."""
     drain_seconds: Seconds = 30
     """How long running turns may go on after SIGTERM."""
 

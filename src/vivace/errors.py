@@ -25,6 +25,7 @@
     │   ├── EngineDied           the engine itself is gone, not just this request
     │   │   ├── EngineAbsent     it was not there when it was asked
     │   │   ├── EngineSilent     it has work, and finishes none of it
+    │   │   ├── HeldElsewhere    it works for another gateway by now, which has taken the turn
     │   │   └── CannotContinue   it cannot go on from what another has said, which is no fault
     │   └── GaveUp               too many engines died under one turn
     ├── LogError                 what a turn has said cannot be told again: its log is damaged
@@ -55,6 +56,7 @@ __all__ = [
     "EngineSilent",
     "Forbidden",
     "GaveUp",
+    "HeldElsewhere",
     "InvalidRequest",
     "KeyBusy",
     "KeyReuse",
@@ -242,6 +244,12 @@ class EngineAbsent(EngineDied):
 
 class EngineSilent(EngineDied):
     """The engine has work and finishes none of it, for anyone."""
+
+
+class HeldElsewhere(EngineDied):
+    """Another gateway holds the turn by now, and hears its engine."""
+
+    blame: Blame = "never"
 
 
 class CannotContinue(EngineDied):

@@ -28,6 +28,7 @@ from vivace.link.frames import (
     Broke,
     Chunk,
     Fenced,
+    Found,
     Heard,
     Hello,
     Load,
@@ -75,6 +76,7 @@ ENTRIES = (
 TO_NODE: list[ToNode] = [
     Hello("gateway", (1, 2)),
     Run(1, "r", "t", 2, 3, "e", "o", 1.5, RAW, ITEMS, "base", 4, 5),
+    Run(1, "r", "t", 2, 3, "e", "o", 1.5, RAW, created=b"{}", before=b"\x01", spent=Tokens(7)),
     Attach(1, "t", 2, 3, False, "r", 9),
     Heard((Reach(1, 2, 3), Reach(4, 5, 6))),
     Stop(1),
@@ -86,6 +88,7 @@ TO_GATEWAY: list[ToGateway] = [
         "n", "i", 1, (Offer("e", b"cards", 4, 1, "ids", 2.5), Offer("f", b"", 1, 0, "no", None))
     ),
     Taken(1),
+    Found(1, "r", "e", 2, 3, b"{}", b"\x01\x02", Tokens(1, 2, 3, 4)),
     Refused(1, "why"),
     NeedHistory(1),
     Log((Chunk(1, 7, ENTRIES, Tallied(1, 2, 3, 4)), Chunk(2, 0, (), Tallied()))),
@@ -111,7 +114,7 @@ def test_fields_of_a_newer_version_are_skipped(decode: Decode, said: list[Any]) 
 
 
 def test_fields_that_an_older_version_leaves_out_have_their_default() -> None:
-    hello, run, attach = msgspec.msgpack.decode(encode(TO_NODE))[:3]
+    hello, run, _, attach = msgspec.msgpack.decode(encode(TO_NODE))[:4]
     older = [run[:10], attach[:5], hello[:2]]
     assert decode_to_node(msgspec.msgpack.encode(older)) == [
         Run(1, "r", "t", 2, 3, "e", "o", 1.5, RAW),

@@ -7,11 +7,25 @@ import time
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from vivace.conversation.deltas import Finished, TextDelta, Tokens
 from vivace.conversation.log import Said
 from vivace.errors import LinkError
-from vivace.link.frames import Attach, Broke, Fenced, Refused, Run, Stop, Taken, Tallied
+from vivace.link.frames import (
+    WINDOW,
+    Attach,
+    Broke,
+    Chunk,
+    Fenced,
+    Found,
+    Log,
+    Refused,
+    Run,
+    Stop,
+    Tallied,
+    Welcome,
+)
 from vivace.link.gateway_end import GatewayEnd
 from vivace.link.histories import Histories, size_of
 from vivace.link.node_end import Begin, Halt, NodeEnd
@@ -110,7 +124,7 @@ def test_a_run_that_nobody_holds_halts_and_stays_readable() -> None:
     end.joined("q")
     list(end.received("q", Attach(7, "t1", 2, 0), 4.0))
     taken, log, broke = end.outgoing("q")
-    assert taken == Taken(7)
+    assert taken == Found(7, "r1", "e", 1, 1, b"", b"", Tokens())
     assert log.chunks[0].entries == (Said(0, TextDelta("so far")),)  # type: ignore[union-attr]
     assert isinstance(broke, Broke)
     assert not list(end.tick(5.0)), "it halts once"
@@ -125,6 +139,51 @@ def test_a_ghost_is_fenced() -> None:
     assert end.outgoing("p")[1:] == [Fenced(1)]
     list(end.received("p", Attach(2, "t1", 1, 0), 0.0))
     assert end.outgoing("p") == [Fenced(2)]
+
+
+def test_who_takes_a_turn_over_has_its_newest_run_and_all_that_went_before() -> None:
+    end = node()
+    begin(end, run(1))
+    later = replace(run(2), turn="t1", attempt=2, created=b"{}", before=b"log", spent=Tokens(3, 4))
+    assert [type(each) for each in end.received("p", later, 0.0)] == [Halt, Begin]
+    end.said("r2", (Said(0, TextDelta("x")),), Tallied(), 0.0)
+    end.outgoing("p")
+    end.joined("q")
+    there = GatewayEnd()
+    stream, wanted = there.attach("t1", 2)
+    list(end.received("q", wanted, 0.0))
+    end.said("r2", (Said(0, TextDelta("y")),), Tallied(), 0.0)
+    for message in end.outgoing("q"):
+        there.received(message)
+    assert stream.found == Found(1, "r2", "e", 2, 1, b"{}", b"log", Tokens(3, 4))
+    assert [*stream.entries] == [Said(0, TextDelta("x")), Said(0, TextDelta("y"))]
+    assert end.outgoing("p") == [Fenced(2)]
+
+
+def test_who_takes_a_turn_over_asks_again_when_the_link_broke_before_the_answer() -> None:
+    there = GatewayEnd()
+    welcome = Welcome("n", "incarnation", 1, ())
+    there.welcomed(welcome)
+    stream, wanted = there.attach("t1", 2)
+    assert there.welcomed(welcome) == ([], [wanted])
+    there.received(Found(1, "r2", "e", 1, 0, b"", b"", Tokens()))
+    there.received(Log((Chunk(1, 0, (Said(0, TextDelta("x")),), Tallied()),)))
+    _, [again] = there.welcomed(welcome)
+    assert again == Attach(1, "t1", 2, 1, True, "r2", credit=WINDOW - 1)
+    assert there.stop(stream) == Stop(1)
+
+
+def test_who_only_looks_at_a_turn_takes_it_from_nobody() -> None:
+    end = node()
+    begin(end, run(1))
+    end.outgoing("p")
+    end.joined("q")
+    looks, wanted = GatewayEnd().attach("t1", 0, holds=False)
+    list(end.received("q", wanted, 0.0))
+    assert isinstance(end.outgoing("q")[0], Found)
+    assert not list(end.received("q", Stop(looks.run.stream), 0.0))
+    end.said("r1", (Said(0, TextDelta("x")),), Tallied(), 0.0)
+    assert [type(each) for each in end.outgoing("p")] == [Log]
 
 
 class TestHistories:

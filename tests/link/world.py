@@ -276,7 +276,7 @@ class World:
         end = gateway.end
         end._last += 1
         run = msgspec.structs.replace(run, stream=end._last, epoch=epoch, credit=gateway.window)
-        stream = end._streams[end._last] = Stream(run, run)
+        stream = end._streams[end._last] = Stream(run, run, holds=holds)
         stream.begun = True
         wanted = Attach(end._last, run.turn, epoch, 0, holds, run.run, gateway.window)
         gateway.say([wanted])

@@ -39,6 +39,7 @@ from vivace.conversation.tickets import (
     Stop,
     StopHow,
     Ticket,
+    id_after,
 )
 from vivace.errors import InvalidRequest, NotFound, RequestError, TooManyRequests
 from vivace.protocol.codec import decode_steer_input, error_frame
@@ -220,7 +221,7 @@ class Session:
         if isinstance(steer, Say):
             return [steer]
         ticket.steers.append(steer)
-        ticket.successor_id = ticket.successor_id or self._new_id("resp")
+        ticket.successor_id = ticket.successor_id or id_after(ticket.id)
         receipt = self._desk.accepted(steer, ticket.lane)
         return [Stop(ticket, "steer", receipt, event.when == "item_end")]
 
@@ -340,7 +341,7 @@ class Session:
         steers, ticket.steers = ticket.steers, []
         request = successor_of(ticket.request, link.id, steers)
         said = tuple(_admit_all(request.items, self._new_id))
-        response_id = ticket.successor_id or self._new_id("resp")
+        response_id = ticket.successor_id or id_after(ticket.id)
         line = ticket.line | {ticket.id}
         follower = Ticket(response_id, ticket.lane, replace(request, items=said), line)
         follower.input, follower.carried = said, steers

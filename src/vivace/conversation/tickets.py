@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Literal
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ __all__ = [
     "Stop",
     "StopHow",
     "Ticket",
+    "id_after",
 ]
 
 StopHow = Literal[
@@ -106,6 +108,17 @@ class Ticket:
 
     def answers_to(self, response_id: str) -> bool:
         return response_id == self.id or response_id in self.line
+
+
+_TIME = len("resp_") + 12
+"""Characters of a response's id that tell when it began."""
+
+
+def id_after(response_id: str) -> str:
+    """The id of what a steer makes of a turn. It follows from the turn's, so that who takes this
+    over makes what its client was told. It tells the time of the first of them."""
+    made = blake2b(f"after {response_id}".encode(), digest_size=10)
+    return f"{response_id[:_TIME]}{made.hexdigest()}"
 
 
 class Resent(Struct, frozen=True):

@@ -21,7 +21,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
-from vivace.conversation.deltas import Delta
+from vivace.conversation.deltas import Delta, Tokens
 from vivace.conversation.so_far import SoFar
 from vivace.protocol.items import Item
 from vivace.protocol.requests import (
@@ -40,6 +40,7 @@ __all__ = [
     "Engine",
     "Fill",
     "Generates",
+    "OnRecord",
     "QueueingEngine",
     "Sampling",
     "Tally",
@@ -113,6 +114,22 @@ class Thoughts(Struct, frozen=True):
     """Of the tally of the work that was broken off; None if that was another engine's."""
 
 
+class OnRecord(Struct, frozen=True, kw_only=True):
+    """Of a turn that is on record: what another gateway needs to take it over, beside what its
+    engine says. An engine node keeps it with its log."""
+
+    epoch: int
+    """How many gateways have held it, this one among them."""
+    created: bytes = b""
+    """The response as it was created, where the record has it otherwise."""
+    before: bytes = b""
+    """The log of the turn up to here."""
+    tokens: Tokens = Tokens()
+    """What that has taken."""
+    summary: bool = False
+    """Whether the answer is the conversation in short."""
+
+
 class Work(Struct, frozen=True, kw_only=True):
     id: str
     model: str
@@ -141,6 +158,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """Weighted tokens that it is expected to take, for an engine that others ask, too."""
     traceparent: str | None = None
     """The trace that it is part of, for an engine that keeps traces of its own."""
+    on_record: OnRecord | None = None
+    """Only for an engine that outlives this gateway."""
     tally: Tally = field(default_factory=Tally)
 
 

@@ -23,7 +23,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketExce
 
 from vivace.conversation.deltas import Delta, Finished
 from vivace.conversation.log import Begun, Entry, Placed, Said
-from vivace.engines.base import Card, Continues, Generates, Tally, Tell, Work
+from vivace.engines.base import Card, Continues, Generates, OnRecord, Tally, Tell, Work
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.remote_lengths import Questions
@@ -34,12 +34,14 @@ from vivace.errors import (
     EngineDied,
     EngineError,
     EngineRefused,
+    HeldElsewhere,
     LinkError,
 )
 from vivace.link.frames import (
     MAX_FRAME,
     SUBPROTOCOL,
     WINDOW,
+    Found,
     Hello,
     Measured,
     Offer,
@@ -53,7 +55,7 @@ from vivace.link.gateway_end import GatewayEnd, Gone, Stream
 from vivace.protocol.items import Item
 from vivace.scheduling.queue import KINDS
 
-__all__ = ["Address", "Node", "RemoteEngine"]
+__all__ = ["Address", "Node", "Reading", "RemoteEngine", "Slot"]
 
 log = logging.getLogger("vivace.link")
 
@@ -69,9 +71,12 @@ _LASTED = 1.5
 _TELL_WITHIN = 0.005
 """Seconds after which the node is told what came."""
 _PATIENCE = 2.0
-"""Seconds for which the node goes on while the link is broken."""
+"""Seconds for which the node goes on at least while the link is broken."""
 _LOOK_ELSEWHERE = 0.05
 """Seconds after which one that waits looks whether it would begin elsewhere."""
+
+
+_UNTRIED = "not reached yet"
 
 
 class Address(Struct, frozen=True):
@@ -92,18 +97,22 @@ class Node:
         gateway: str,
         changed: Callable[[Node], None] = lambda _: None,
         window: int = WINDOW,
+        patience: float = _PATIENCE,
     ) -> None:
         """``gateway``: this run of this gateway. ``changed`` is called when there is a link, and
-        perhaps other engines than before. ``window``: how much a reader may be behind."""
+        perhaps other engines than before. ``window``: how much a reader may be behind.
+        ``patience``: seconds for which the node goes on with a turn that is on record when this
+        gateway is gone, for another to take it."""
         self.name = ""
         self.incarnation = ""
         self.engines: tuple[RemoteEngine, ...] = ()
-        self.trouble: str | None = "not reached yet"
+        self.trouble: str | None = _UNTRIED
         """Why there is no link."""
         self.linked = asyncio.Event()
         self._address = address
         self._gateway = gateway
         self._changed = changed
+        self._patience = max(_PATIENCE, patience)
         self._end = GatewayEnd(window=window)
         self._questions = Questions()
         self._socket: LinkSocket[ToNode, ToGateway] | None = None
@@ -259,6 +268,11 @@ class Node:
 
     # -- engines ----------------------------------------------------------------------------------
 
+    @property
+    def may_answer(self) -> bool:
+        """Whether there is a link, or it is likely that there is one in a moment."""
+        return self.linked.is_set() or self.trouble == _UNTRIED or self._giving_up is not None
+
     def healthy(self, engine: str) -> bool:
         load = self._end.loads.get(engine)
         return self._socket is not None and (load is None or load.healthy)
@@ -296,8 +310,7 @@ class Node:
                 "A number in the request has more than 64 bits, and engine nodes take none such. "
                 "Look at the schemas of its tools."
             ) from None
-        wake = self._wakes[stream] = asyncio.Event()
-        reading = Reading(self, stream, wake)
+        reading = self._read(stream)
         try:
             self._socket.say_large(sent)
         except BaseException:
@@ -305,22 +318,40 @@ class Node:
             raise
         return reading
 
+    def attach(self, turn: str, epoch: int, *, holds: bool = True) -> Reading:
+        """Hold what the node has of a turn that another gateway began, or only read it."""
+        if self._socket is None or self._closing:
+            raise EngineAbsent(f"Engine node {self.name}: {self.trouble or 'not linked'}.")
+        stream, sent = self._end.attach(turn, epoch, holds=holds)
+        self._socket.say([sent])
+        return self._read(stream)
+
+    def _read(self, stream: Stream) -> Reading:
+        wake = self._wakes[stream] = asyncio.Event()
+        return Reading(self, stream, wake)
+
     def _run_of(self, engine: str, work: Work) -> Run:
         raw, items = encode_work(work, self.incarnation)
+        known = work.on_record or OnRecord(epoch=1)
         return Run(
             stream=0,
             run=secrets.token_hex(8),
             turn=work.id,
-            epoch=1,
+            epoch=known.epoch,
             attempt=work.attempt,
             engine=engine,
             owner=work.owner,
-            patience=_PATIENCE,
+            patience=self._patience if work.on_record is not None else _PATIENCE,
             work=raw,
             items=items,
             kind=KINDS[work.priority],
             conversation=work.conversation,
             cost=work.cost,
+            begun=work.said is not None,
+            summary=known.summary,
+            created=known.created,
+            before=known.before,
+            spent=known.tokens,
         )
 
     def took(self, stream: Stream) -> None:
@@ -343,7 +374,24 @@ class Reading:
         self._node = node
         self._stream = stream
         self._wake = wake
-        self._trace = RemoteTrace(node.incarnation, stream.run.run)
+
+    async def found(self) -> Found | None:
+        """What the node has of a turn that another gateway began; None if that is nothing."""
+        stream = self._stream
+        while stream.found is None and stream.gone is None:
+            self._wake.clear()
+            await self._wake.wait()
+        return stream.found
+
+    @property
+    def ready(self) -> bool:
+        """Whether something was heard that was not taken yet."""
+        return bool(self._stream.entries)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes than was heard."""
+        return self._stream.finished or self._stream.gone is not None
 
     async def entry(self, tally: Tally | None = None) -> Entry:
         """The next; what the engine has taken so far is noted in ``tally``."""
@@ -377,13 +425,17 @@ class Reading:
                 await tell(entry.position, entry.seconds)
 
     async def deltas(self, tally: Tally) -> AsyncGenerator[Delta, None]:
-        tally.trace = self._trace
-        while True:
-            entry = await self.entry(tally)
-            if isinstance(entry, Said):
-                yield entry.delta
-                if isinstance(entry.delta, Finished):
-                    return
+        """Who leaves this wants no more of it, though it may ask for more of the turn."""
+        tally.trace = RemoteTrace(self._node.incarnation, self._stream.run.run)
+        try:
+            while True:
+                entry = await self.entry(tally)
+                if isinstance(entry, Said):
+                    yield entry.delta
+                    if isinstance(entry.delta, Finished):
+                        return
+        finally:
+            self.close()
 
     def close(self) -> None:
         self._node.closed(self._stream)
@@ -397,6 +449,8 @@ class Reading:
     def _why(self, gone: Gone) -> EngineError:
         if gone.why is not None:
             return failure_of(gone.why)
+        if gone.fenced:
+            return HeldElsewhere("Another gateway holds the turn.")
         return EngineDied(f"Engine node {self._node.name} is gone.")
 
 
@@ -446,10 +500,10 @@ class RemoteEngine:
         return b""
 
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
-        with contextlib.closing(self._node.open(self.offer.name, work)) as reading:
-            async with contextlib.aclosing(reading.deltas(work.tally)) as deltas:
-                async for delta in deltas:
-                    yield delta
+        reading = self._node.open(self.offer.name, work)
+        async with contextlib.aclosing(reading.deltas(work.tally)) as deltas:
+            async for delta in deltas:
+                yield delta
 
     @contextlib.asynccontextmanager
     async def slot(
@@ -457,10 +511,10 @@ class RemoteEngine:
     ) -> AsyncIterator[Generates]:
         with contextlib.closing(self._node.open(self.offer.name, work)) as reading:
             await reading.begun(tell, leaves)
-            yield _Slot(self, reading)
+            yield Slot(self, reading)
 
 
-class _Slot:
+class Slot:
     """Of an engine on a node, which has begun with the work that it was asked for."""
 
     def __init__(self, engine: RemoteEngine, reading: Reading) -> None:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from vivace.conversation.deltas import Finished, Tokens
 from vivace.conversation.log import Begun, Placed, Said, ThinkingEnded
-from vivace.engines.base import Engine, Generates, Tally, Work
-from vivace.errors import EngineError
+from vivace.engines.base import Engine, Generates, OnRecord, Tally, Work
+from vivace.errors import EngineError, HeldElsewhere
 from vivace.gateway.attempts import Attempts
 from vivace.gateway.ids import now
 from vivace.gateway.listening import Listening
@@ -21,6 +21,7 @@ from vivace.gateway.meter import Meter
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.planning import Plan, Planner
 from vivace.gateway.runs import Run
+from vivace.protocol.codec import encode
 from vivace.protocol.events import Event
 from vivace.scheduling.scheduler import Waiting
 
@@ -46,9 +47,12 @@ class Answering:
             engine = await plan.place.engine(tell)
             try:
                 with self._listening.reading(engine.name, run, attempts, meter):
-                    async with self._slot(run, engine, plan, attempts.work) as ready:
+                    work = _known(run, attempts.work, meter)
+                    async with self._slot(run, engine, plan, work) as ready:
                         return await self._generate(run, ready, attempts, meter)
             except EngineError as error:
+                if isinstance(error, HeldElsewhere):
+                    await run.fall_silent()
                 plan.note(error)
                 why = attempts.failed(error)
                 if run.kept is not None:
@@ -66,7 +70,7 @@ class Answering:
         self, run: Run, engine: Engine, plan: Plan, work: Work
     ) -> AsyncIterator[Generates]:
         """The engine, once it has room: one that others ask, too, has a queue of its own."""
-        queueing = self._planner.queueing(engine)
+        queueing = plan.place.log or self._planner.queueing(engine)
         if queueing is None:
             yield engine
             return
@@ -92,7 +96,7 @@ class Answering:
         self, run: Run, engine: Generates, attempts: Attempts, meter: Meter
     ) -> list[Event] | None:
         """None when the thinking was ended, for the answer to be asked for."""
-        turn, outlet, work = run.turn, run.outlet, attempts.work
+        turn, outlet, work = run.turn, run.outlet, _known(run, attempts.work, meter)
         asked = time.perf_counter()
         meter.tally = Tally()
         async with aclosing(engine.generate(replace(work, tally=meter.tally))) as deltas:
@@ -112,6 +116,21 @@ class Answering:
                     return None
         problem = "The engine stopped without finishing its answer."
         raise EngineError(problem, blame="always")
+
+
+def _known(run: Run, work: Work, meter: Meter) -> Work:
+    """With what another gateway must know that takes the turn over."""
+    if run.kept is None or run.record is None:
+        return work
+    record = run.record
+    known = OnRecord(
+        epoch=run.kept.epoch,
+        created=encode(record.created) if run.kept.told_otherwise else b"",
+        before=record.packed(),
+        tokens=meter.before,
+        summary=run.ticket.request.compacts,
+    )
+    return replace(work, on_record=known)
 
 
 async def _queued(run: Run, position: int, seconds: float) -> None:

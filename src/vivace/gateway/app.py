@@ -142,14 +142,21 @@ class Gateway:
         )
         self.membership = Membership(self.catalogue, self.dispatch, self.listening)
         holder = new_id("gateway")
-        self.fleet = Fleet(config.fleet, base, self.membership, self.supervisor, holder)
+        shared = config.store.url is not None
+        self.fleet = Fleet(
+            config.fleet,
+            base,
+            self.membership,
+            self.supervisor,
+            holder,
+            orphan_seconds=limits.orphan_seconds if shared else 0.0,
+        )
         self.memory = Memory(
             limits.memory_megabytes * _MEGABYTE, limits.memory_megabytes_per_key * _MEGABYTE
         )
         self.metrics.show_memory(self.memory)
         store = counted(build_store(config.store, base), self.metrics)
         events = LocalEventLog(self.memory, limits.orphan_seconds)
-        shared = config.store.url is not None
         self.archive = Archive(store, events, self.memory, shared=shared)
         self.keeper = Keeper(
             store,
@@ -170,7 +177,11 @@ class Gateway:
         here = LocalRuns()
         runs: RunDirectory = here
         self.recovery = Recovery(
-            self.keeper, self.archive, here, resume_seconds=config.store.resume_seconds
+            self.keeper,
+            self.archive,
+            here,
+            resume_seconds=config.store.resume_seconds,
+            nodes=self.fleet,
         )
         asking: Asking | None = None
         if shared:

@@ -13,6 +13,7 @@ from vivace.engines.base import Tally, Thoughts, Work
 from vivace.errors import EngineDied, EngineError, EngineSilent
 from vivace.gateway.meter import Meter
 from vivace.gateway.planning import Plan, Planner
+from vivace.gateway.ports import EngineLog
 from vivace.scheduling.failover import Failover
 
 __all__ = ["Attempts"]
@@ -27,8 +28,8 @@ class Attempts:
         said: SoFar | None = None,
         attempt: int = 1,
     ) -> None:
-        """``said``: what was said of it before this gateway had it. ``attempt`` is the number of
-        the first one here."""
+        """``said``: what was said of it before this gateway had it; if its engine goes on with it,
+        partly by that. ``attempt`` is the number of the first one here."""
         self.work = replace(plan.work, attempt=attempt)
         """For the next engine."""
         self.over = False
@@ -45,10 +46,17 @@ class Attempts:
         self._tokens = 0
         self.hear = self._said.append
         """Note what an engine has said."""
-        if said is not None:
+        if plan.place.log is not None:
+            self._take_over(plan.place.log, said)
+        elif said is not None:
             self._said += said.deltas
             self._pass_on(said.tokens)
-            self.work = replace(self.work, attempt=attempt)
+
+    def _take_over(self, log: EngineLog, said: SoFar | None) -> None:
+        """The engine that has it is at work, and goes on."""
+        self._said += said.deltas if said is not None else ()
+        self._before, self._tokens = log.said_before, log.tokens.output
+        self._meter.before = log.tokens
 
     @property
     def estimate(self) -> int:
@@ -62,6 +70,7 @@ class Attempts:
 
     def failed(self, error: EngineError) -> str:
         """Find it another engine, or raise how it ends; returns why that was needed."""
+        number = self.work.attempt + 1
         spoke, begun = len(self._said) > self._before, self._meter.first is not None
         avoid = self._failover.after(error, self.engine, spoke=spoke, begun=begun)
         if avoid is None:
@@ -71,6 +80,7 @@ class Attempts:
         elif not begun:
             self._meter.tally = None
         self._meter.waited = None  # it was another engine's
+        self.work = replace(self.work, attempt=number)
         if not self.over and not self._planner.again(self._plan, error, avoid, self.work):
             raise error
         if isinstance(error, EngineSilent):
@@ -117,7 +127,7 @@ class Attempts:
         self.over = left is not None and left <= 0
         self.work = replace(
             self._asked,
-            attempt=self.work.attempt + 1,
+            attempt=self.work.attempt,
             said=SoFar(tuple(self._said), self._tokens, tally.trace),
             sampling=replace(self._asked.sampling, max_tokens=left),
         )

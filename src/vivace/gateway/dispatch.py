@@ -7,8 +7,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from vivace.engines.base import Continues, Engine, QueueingEngine
-from vivace.errors import EngineAbsent
+from vivace.errors import EngineAbsent, Unavailable
 from vivace.gateway.metrics import Metrics
+from vivace.gateway.ports import EngineLog
 from vivace.scheduling.queue import Job, Kind
 from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started, Verdict, Waiting
 from vivace.scheduling.tiers import Tier
@@ -30,7 +31,14 @@ class Place:
         self.job = job
         self._dispatch = dispatch
         self.started: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
+        self.log: EngineLog | None = None
+        """What an engine says of it that began with it for another gateway."""
         self._engine: Engine | None = None
+
+    def take_over(self, log: EngineLog, engine: Engine) -> None:
+        """It has one, which another gateway gave it: nothing is to be decided."""
+        self.log = log
+        self.start(Started(self.job, log.name), engine)
 
     def start(self, started: Started, engine: Engine) -> None:
         """The engine is remembered itself: another may have its name by the time it is asked."""
@@ -71,6 +79,8 @@ class Place:
 
     def leave(self, outcome: Outcome) -> None:
         """The turn is over, or waits no longer."""
+        if self.log is not None:
+            self.log.close()
         self._dispatch.left(self, outcome)
 
     def judge(self, verdict: Verdict) -> None:
@@ -123,6 +133,16 @@ class Dispatch:
             raise
         if isinstance(decided, Started):
             self._start([decided])
+        return place
+
+    def taken_over(self, job: Job, log: EngineLog) -> Place:
+        """The place of a turn that an engine has from another gateway. The engine counts it among
+        what it has to do, so nobody else does."""
+        engine = self._engines.get(log.name)
+        if engine is None:
+            raise Unavailable(f"{log.name} is gone.", code="engine_unavailable", retry_after=1)
+        place = Place(self, job)
+        place.take_over(log, engine)
         return place
 
     def look(self, job: Job) -> Waiting:

@@ -8,6 +8,7 @@ from the name or the node comes back with others.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -17,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from vivace.engines.remote import Address, Node, RemoteEngine
+from vivace.engines.taking_over import TakenLog, has_log, take_over
 from vivace.errors import ConfigError
 from vivace.fleet_config import FleetConfig, NodeAddress, check_fleet, fleet_key, node_address
 from vivace.gateway.membership import Membership
@@ -29,6 +31,8 @@ log = logging.getLogger("vivace.fleet")
 
 _LOOK_UP_AGAIN = 5.0
 """Seconds between two looks at a name's addresses."""
+_KNOWN_WITHIN = 2.0
+"""Seconds in which a gateway that was just started has looked at all names."""
 
 
 class _Linked:
@@ -49,8 +53,11 @@ class Fleet:
         supervisor: Supervisor,
         gateway: str,
         environment: Mapping[str, str] = os.environ,
+        *,
+        orphan_seconds: float = 0.0,
     ) -> None:
-        """``gateway``: this run of this gateway, as nodes are told."""
+        """``gateway``: this run of this gateway, as nodes are told. ``orphan_seconds``: for how
+        long they go on with its turns when it is gone, if another may take them."""
         check_fleet(config)  # whoever made the configuration, and however
         self._membership = membership
         self._supervisor = supervisor
@@ -58,7 +65,11 @@ class Fleet:
         self._addresses = [node_address(url) for url in config.engines]
         self._key = fleet_key(config, environment) if self._addresses else ""
         self._tls = _trust(config, base) if any(each.secure for each in self._addresses) else None
+        self._orphan_seconds = orphan_seconds
         self._linked: dict[Address, _Linked] = {}
+        self._unknown = len(self._addresses)
+        """How many addresses were not looked up yet."""
+        self._known = asyncio.Event()
 
     def start(self) -> None:
         """Reach for the nodes, and keep in touch with them until the supervisor stops."""
@@ -68,6 +79,29 @@ class Fleet:
                 self._supervisor.watch(name, partial(self._keep_looking, each))
             else:
                 self._reach(self._address(each, each.host))
+                self._is_known()
+
+    def _is_known(self) -> None:
+        self._unknown -= 1
+        if self._unknown == 0:
+            self._known.set()
+
+    async def take(self, turn: str, epoch: int, attempt: int) -> TakenLog | None:
+        """What a node has of a turn that this gateway has taken on record with this epoch."""
+        if not self._addresses:
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_KNOWN_WITHIN):
+                await self._known.wait()
+        return await take_over(self._nodes, turn, epoch, attempt)
+
+    async def has(self, turn: str, attempt: int) -> bool:
+        """Whether a node has the log of this attempt, or of a later one."""
+        return await has_log(self._nodes, turn, attempt)
+
+    @property
+    def _nodes(self) -> list[Node]:
+        return [each.node for each in self._linked.values()]
 
     def _address(self, node: NodeAddress, host: str) -> Address:
         place = f"[{host}]" if ":" in host else host
@@ -78,18 +112,23 @@ class Fleet:
     async def _keep_looking(self, name: NodeAddress) -> None:
         """All addresses of a name, as they come and go."""
         ours: set[Address] = set()
+        new = True
         while True:
             found = {self._address(name, host) for host in await _look_up(name)}
             # An answer without any address is more often a fault of who answers than the truth.
             found = found or ours
             for address in found - ours:
                 self._reach(address)
+            if new:
+                new = False
+                self._is_known()
             ours = found | {each for each in ours - found if not self._leave_alone(each)}
             await asyncio.sleep(_LOOK_UP_AGAIN)
 
     def _reach(self, address: Address) -> None:
         if address not in self._linked:
-            node = Node(address, self._gateway, partial(self._changed, address))
+            changed, patience = partial(self._changed, address), self._orphan_seconds
+            node = Node(address, self._gateway, changed, patience=patience)
             keeping = self._supervisor.watch(f"link to {address.url}", node.run)
             self._linked[address] = _Linked(node, keeping)
 

@@ -31,6 +31,7 @@ from vivace.gateway.dispatch import Dispatch, Place
 from vivace.gateway.display import Shown, for_codex, for_everyone
 from vivace.gateway.ids import now
 from vivace.gateway.measuring import Measuring
+from vivace.gateway.ports import EngineLog
 from vivace.protocol.events import Routing
 from vivace.protocol.items import AdditionalTools, Item, Message
 from vivace.protocol.requests import CreateResponse, TextConfig, Toolbox
@@ -98,6 +99,13 @@ class Plan:
         return max(0, tokens.input + tokens.output + self._unread) if tokens.input else 0
 
 
+class _Charged:
+    """Leave for a turn that another gateway was charged for."""
+
+    async def settle(self, *, input_tokens: int, output_tokens: int) -> None:
+        pass
+
+
 class Planner:
     def __init__(self, catalogue: Catalogue, dispatch: Dispatch, limiter: Limiter) -> None:
         self._catalogue = catalogue
@@ -105,18 +113,21 @@ class Planner:
         self._limiter = limiter
         self._measuring = Measuring(catalogue, dispatch)
 
-    async def plan(self, ticket: Ticket, owner: str) -> Plan:
-        """Refuses what cannot be: no such model, over a limit, too long, too many before it."""
+    async def plan(self, ticket: Ticket, owner: str, log: EngineLog | None = None) -> Plan:
+        """Refuses what cannot be: no such model, over a limit, too long, too many before it.
+        ``log``: an engine has it from another gateway, which was charged for it."""
         offer, routing, ask = self._tier(ticket)
         since = time.monotonic()
         written = min(ask.max_tokens or _USUAL_ANSWER, _LONG_ANSWER)
-        grant = await self._limiter.charge(
-            owner,
-            offer.tier.name,
-            offer.tier.limits,
-            input_tokens=ask.input_tokens,
-            output_tokens=written if ticket.request.generates else 0,
-        )
+        grant: Grant = _Charged()
+        if log is None:
+            grant = await self._limiter.charge(
+                owner,
+                offer.tier.name,
+                offer.tier.limits,
+                input_tokens=ask.input_tokens,
+                output_tokens=written if ticket.request.generates else 0,
+            )
         kind = kind_of(ask)
         job = Job(
             id=ticket.id,
@@ -130,7 +141,7 @@ class Planner:
         try:
             read = await self._fitted(ticket, offer, ask, job.place)
             work = _work(ticket, offer, read, job)
-            place = self._dispatch.enter(job)
+            place = self._dispatch.taken_over(job, log) if log else self._dispatch.enter(job)
         except BaseException:
             await grant.settle(input_tokens=0, output_tokens=0)
             raise

@@ -13,18 +13,22 @@ meanwhile; the tests play the gateway on ports that dawdle.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
 
+from vivace.conversation.deltas import Tokens
 from vivace.conversation.log import Entry
+from vivace.engines.base import Continues, Generates, Tell, Work
 from vivace.protocol.events import Event, Response, ResponseEvent
 from vivace.protocol.requests import Interrupt, Steer
 
 __all__ = [
     "Bell",
     "Ear",
+    "EngineLog",
+    "EngineLogs",
     "EventLog",
     "Readable",
     "Reader",
@@ -59,8 +63,14 @@ class Readable(Protocol):
 class Record(Readable, Protocol):
     """The log of one response: its events follow from it, numbered from 0."""
 
+    created: Response
+    """As it was created."""
+
     def enter(self, entry: Entry) -> None:
         """What happened to it; nobody may know of it yet."""
+
+    def packed(self) -> bytes:
+        """All that did."""
 
     def said(self, number: int) -> None:
         """All events up to this one are told to who has the turn, so they may be to others."""
@@ -154,6 +164,44 @@ class RunDirectory(Protocol):
 
     def on_forget(self, forget: Callable[[str, str], None]) -> None:
         """Called with the turn and its owner, here and on every other gateway."""
+
+
+class EngineLog(Protocol):
+    """What was said of a turn that another gateway began, and the engine that goes on with it."""
+
+    name: str
+    """The engine's."""
+    continues: Continues
+    attempt: int
+    created: bytes
+    """The response as it was created, where the record has it otherwise."""
+    entries: list[Entry]
+    """All of its log, also what was there before this engine had it."""
+    said_before: int
+    """How many of its deltas that is."""
+    tokens: Tokens
+    """What that has taken."""
+    goes_on: bool
+    """Whether the engine had not ended when all this was copied."""
+
+    def slot(
+        self, work: Work, tell: Tell, leaves: Callable[[], bool]
+    ) -> AbstractAsyncContextManager[Generates]:
+        """What the engine says from there on."""
+
+    def close(self) -> None:
+        """Nobody wants more of it. May be said again."""
+
+
+class EngineLogs(Protocol):
+    """Engines outside of this process, which outlive the gateways that ask them."""
+
+    async def take(self, turn: str, epoch: int, attempt: int) -> EngineLog | None:
+        """What they have of a turn that this gateway has taken on record with this epoch, and hold
+        it: who did before hears nothing more. None if that is nothing, or less than was said."""
+
+    async def has(self, turn: str, attempt: int) -> bool:
+        """Whether they have the log of this attempt, or of a later one. Nothing changes by it."""
 
 
 class Ear(Protocol):

@@ -452,10 +452,12 @@ class Connection:
         try:
             if ticket.line and self._runner.draining:
                 raise going_down()
-            if ticket.id in self._adopted and not self._runner.knows(self.owner):
+            adopted = self._adopted.get(ticket.id)
+            if adopted is not None and not self._runner.knows(self.owner):
                 raise Unauthorized(REVOKED)  # while no gateway held it
             await self._runner.archive.check_past(ticket, self.owner)
-            plan = await self._runner.planner.plan(ticket, self.owner)
+            log = adopted.log if adopted is not None else None
+            plan = await self._runner.planner.plan(ticket, self.owner, log)
         except RequestError:
             await self._show(self._runner.planner.model(ticket))
             raise
@@ -504,9 +506,10 @@ class Connection:
 
     def _go_on(self, ticket: Ticket, name: str, waiting: WaitingTurn) -> Run:
         adopted, told = waiting.adopted, waiting.record
-        keep = partial(self._runner.keeper.go_on, ticket, adopted.record, adopted.created)
+        anew, record = waiting.log is None, adopted.record
+        keep = partial(self._runner.keeper.go_on, ticket, record, adopted.created, anew=anew)
         run = Run(adopted.turn(), name, ticket, self, self._moves, self._outlet, told, keep)
-        run.said, run.attempt = adopted.said(), adopted.record.attempt + 1
+        run.said, run.attempt = adopted.said(), record.attempt + anew
         self._runner.keeper.on_record.add(run.id)
         return run
 

@@ -198,13 +198,20 @@ class Run:
         if self.kept is not None and isinstance(order.receipt, SteerAccepted):
             for steer in self.ticket.steers:
                 if steer.id == order.receipt.steer.id:
-                    self.kept.steered(steer)
+                    self.kept.steered(steer, at_item_end=order.at_item_end)
 
     def refuse(self) -> None:
         """Nobody has heard of it, and nobody will."""
         self.refused = True
         if self._early is None:  # else it learns so when its answer is there
             self.task.cancel()
+
+    async def fall_silent(self) -> None:
+        """Another gateway has it by now, if it is one that others may have: then this does not
+        return."""
+        if self.kept is not None:
+            self.kept.fall_silent()
+            await asyncio.sleep(0)
 
     def stop_for_good(self) -> None:
         """Nothing follows it by itself; nothing is waited for."""

@@ -10,6 +10,7 @@
     Heard ───────────────────────────────────► what the gateway has, and how much more it takes
     Stop, Attach ────────────────────────────► Fenced, where another holds the turn by now
     Measure ─────────────────────────────────► Measured, to nodes whose offers say so
+          ◄─────────────────────────────────── Found, to who takes the turn of another gateway
     Beat ────────────────────────────────────► and the same from the node, with Load
 
 A frame is a list of messages, each an array in MessagePack. Readers skip fields that they do not
@@ -27,6 +28,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from vivace.conversation.deltas import Tokens
 from vivace.conversation.log import Entry
 from vivace.errors import Blame, LinkError
 from vivace.protocol.items import Item
@@ -41,6 +43,7 @@ __all__ = [
     "Broke",
     "Chunk",
     "Fenced",
+    "Found",
     "Heard",
     "Hello",
     "Load",
@@ -141,6 +144,16 @@ class Run(_Message, frozen=True, tag=1):
     conversation: str = ""
     cost: float = 0.0
     """Weighted tokens that it is expected to take."""
+    begun: bool = False
+    """Whether an engine has said something of it before."""
+    summary: bool = False
+    """Whether the answer is the conversation in short."""
+    created: bytes = b""
+    """The response as it was created, where the record of the turn has it otherwise."""
+    before: bytes = b""
+    """The log of the turn up to here, which the node keeps for who takes the turn over."""
+    spent: Tokens = Tokens()
+    """What that has taken."""
 
 
 class Attach(_Message, frozen=True, tag=2):
@@ -225,6 +238,21 @@ class Refused(_Message, frozen=True, tag=12):
     message: str
 
 
+class Found(_Message, frozen=True, tag=18):
+    """Instead of ``Taken``, to who did not know which run it wants: this is the newest."""
+
+    stream: Count
+    run: str
+    engine: str
+    attempt: Count
+    entries: Count
+    """How many there are by now."""
+    created: bytes
+    before: bytes
+    spent: Tokens
+    """All of these as they were sent with the run."""
+
+
 class NeedHistory(_Message, frozen=True, tag=13):
     """The beginning is not known here any more: send all of it."""
 
@@ -294,7 +322,18 @@ class Measured(_Message, frozen=True, tag=19):
 
 ToNode = Hello | Run | Attach | Heard | Stop | Measure | Piece | Beat
 ToGateway = (
-    Welcome | Taken | Refused | NeedHistory | Log | Broke | Fenced | Loads | Measured | Piece | Beat
+    Welcome
+    | Taken
+    | Found
+    | Refused
+    | NeedHistory
+    | Log
+    | Broke
+    | Fenced
+    | Loads
+    | Measured
+    | Piece
+    | Beat
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from vivace.conversation.log import Entry
@@ -20,6 +20,7 @@ from vivace.link.frames import (
     Broke,
     Chunk,
     Fenced,
+    Found,
     Heard,
     Load,
     Loads,
@@ -52,9 +53,10 @@ class Gone(Struct, frozen=True):
 class Stream:
     """What comes of one run."""
 
-    def __init__(self, run: Run, whole: Run) -> None:
+    def __init__(self, run: Run, whole: Run, *, holds: bool = True) -> None:
         """``run`` is as it was sent, ``whole`` with the beginning of its conversation."""
         self.run = run
+        self.holds = holds
         self.ordinal = 0
         """Which of the runs of this link it is."""
         self.entries: deque[Entry] = deque()
@@ -68,6 +70,8 @@ class Stream:
         """Whether the node has it."""
         self.finished = False
         """Whether its end was heard."""
+        self.found: Found | None = None
+        """Of one that another gateway began, what the node has of it."""
         self._whole = whole
 
     @property
@@ -114,6 +118,25 @@ class GatewayEnd:
         stream = self._streams[self._last] = Stream(run, whole)
         self._count(stream)
         return stream, run
+
+    def attach(self, turn: str, epoch: int, *, holds: bool = True) -> tuple[Stream, Attach]:
+        """Hold what the node has of a turn that another gateway began, or only read it; returns
+        also what is to be sent."""
+        self._last += 1
+        unknown = Run(
+            stream=self._last,
+            run="",
+            turn=turn,
+            epoch=epoch,
+            attempt=0,
+            engine="",
+            owner="",
+            patience=0,
+            work=Raw(b""),
+            credit=self._window,
+        )
+        stream = self._streams[self._last] = Stream(unknown, unknown, holds=holds)
+        return stream, _attach(stream, self._window)
 
     def _count(self, stream: Stream) -> None:
         self._runs += 1
@@ -169,6 +192,8 @@ class GatewayEnd:
                 return self._gone(message.stream, Gone(refused)), []
             case NeedHistory():
                 return [], self._send_whole(message.stream)
+            case Found():
+                return self._found(message), []
             case Taken():
                 if (stream := self._streams.get(message.stream)) is not None:
                     stream.begun = True
@@ -190,6 +215,14 @@ class GatewayEnd:
         stream.finished = is_last(new[-1]) if new else stream.finished
         stream.tally = chunk.tally
         self._reached.add(chunk.stream)
+        return [stream]
+
+    def _found(self, found: Found) -> list[Stream]:
+        stream = self._streams.get(found.stream)
+        if stream is None:
+            return []
+        stream.found, stream.begun = found, True
+        stream.run = replace(stream.run, run=found.run, engine=found.engine, attempt=found.attempt)
         return [stream]
 
     def _gone(self, number: int, how: Gone, tally: Tallied | None = None) -> list[Stream]:
@@ -238,7 +271,7 @@ class GatewayEnd:
             self._histories = Histories()
             return self.lost(), []
         messages: list[ToNode] = []
-        for number, stream in self._streams.items():
+        for stream in self._streams.values():
             if stream.gone is not None or stream.finished:
                 continue
             run = stream.run
@@ -246,8 +279,9 @@ class GatewayEnd:
                 room = stream.taken + self._window - stream.heard
                 stream.credit = stream.taken + self._window
                 stream.ordinal = 0  # it is among the first that the node tells of
-                attach = Attach(number, run.turn, run.epoch, stream.heard, run=run.run)
-                messages.append(replace(attach, credit=room))
+                messages.append(_attach(stream, room))
+            elif not run.run:
+                messages.append(_attach(stream, self._window))
             else:  # nobody knows whether it came there: by its name it is known again
                 stream.run = stream.whole
                 self._count(stream)
@@ -261,3 +295,11 @@ class GatewayEnd:
             stream.gone = Gone(None)
         self.loads = {}
         return gone
+
+
+def _attach(stream: Stream, credit: int) -> Attach:
+    """From where it was heard; the newest run, if it is not known which."""
+    run = stream.run
+    return Attach(
+        run.stream, run.turn, run.epoch, stream.heard, stream.holds, run.run, credit=credit
+    )

@@ -25,6 +25,7 @@ from vivace.link.frames import (
     Broke,
     Chunk,
     Fenced,
+    Found,
     Heard,
     Load,
     Loads,
@@ -84,8 +85,10 @@ class _RunLog:
         self.epoch = run.epoch
         self.attempt = run.attempt
         self.patience = run.patience
+        self.engine = run.engine
+        self.created, self.before, self.spent = run.created, run.before, run.spent
         self.entries: list[Entry] = []
-        self.bytes = 0
+        self.bytes = len(run.created) + len(run.before)
         self.tally = Tallied()
         self.holder: _Reader | None = holder
         self.readers: list[_Reader] = []
@@ -101,6 +104,18 @@ class _RunLog:
 
     def all_readers(self) -> list[_Reader]:
         return self.readers if self.holder is None else [self.holder, *self.readers]
+
+    def found(self, stream: int) -> Found:
+        return Found(
+            stream,
+            self.id,
+            self.engine,
+            self.attempt,
+            len(self.entries),
+            self.created,
+            self.before,
+            self.spent,
+        )
 
     def limit(self, reader: _Reader) -> int:
         """How far it may read."""
@@ -184,6 +199,7 @@ class NodeEnd:
         yield from self._supersede(run, now)
         reader = _Reader(peer, run.stream, 0, run.credit)
         log = self._logs[run.run] = _RunLog(run, reader)
+        self._bytes += log.bytes
         self._of_turn.setdefault(run.turn, []).append(log)
         known.reading[run.stream] = log, reader
         known.says.append(Taken(run.stream))
@@ -236,7 +252,7 @@ class NodeEnd:
         else:
             log.readers.append(reader)
         known.reading[wanted.stream] = log, reader
-        known.says.append(Taken(wanted.stream))
+        known.says.append(Taken(wanted.stream) if wanted.run else log.found(wanted.stream))
         self._notify(log)
 
     def _is_new(self, peer: _Peer, stream: int) -> None:

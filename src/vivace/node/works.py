@@ -94,7 +94,7 @@ class Works:
             place=run.conversation,
             cost=run.cost,
             since=now,
-            begun=run.attempt > 1,
+            begun=run.begun,
         )
         try:
             decided = self._scheduler.submit(job, now)
@@ -117,7 +117,8 @@ class Works:
         for each in started:
             run = each.job.id
             begun = self._waiting.pop(run).begun
-            self._end.said(run, (Begun(int(time.time())),), Tallied(), time.monotonic())
+            entry = Begun(int(time.time()), begun.run.summary)
+            self._end.said(run, (entry,), Tallied(), time.monotonic())
             task = self._tasks[run] = asyncio.create_task(self._run(begun))
             task.add_done_callback(lambda task, run=run: self._over(run, task))  # type: ignore[misc]
         self._changed()

@@ -139,6 +139,10 @@ class Asking:
             await self._recovery.taken()
         return known
 
+    async def bring(self, turn: OpenTurn) -> None:
+        """Have it here, where its client is, if it can be moved."""
+        await self._recovery.bring(turn)
+
     async def tell_first(self, event: Steer, owner: str) -> Told | None:
         """A steer with a key: whichever gateways it is sent to at once, the record decides which
         of them it is. None if the turn is not open on record."""

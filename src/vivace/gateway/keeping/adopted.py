@@ -1,14 +1,15 @@
-"""A turn of a gateway that is gone, as the store and the journal have it."""
+"""A turn of a gateway that is gone, as the store has it and the journal, or its engine's node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 
 from vivace.conversation.chain import Link, past_items
-from vivace.conversation.deltas import Delta, Finished
+from vivace.conversation.deltas import Delta, Finished, Tokens
 from vivace.conversation.log import Entry, Jumped, Said, SteerAtItemEnd, Stopped, decode
 from vivace.conversation.response import open_response, read_response
 from vivace.conversation.session import Ticket
@@ -16,13 +17,15 @@ from vivace.conversation.so_far import SoFar
 from vivace.conversation.steering import Accepted
 from vivace.conversation.turn import Turn
 from vivace.errors import LogError
+from vivace.gateway.meter import Meter
+from vivace.gateway.ports import EngineLog
 from vivace.protocol.codec import decode_create, decode_steer_input
 from vivace.protocol.events import Response
 from vivace.protocol.items import Item
 from vivace.protocol.requests import CreateBody, CreateResponse
 from vivace.store.base import Kept, Order, TurnRecord
 
-__all__ = ["Adopted", "read"]
+__all__ = ["Adopted", "read", "read_log"]
 
 
 class _Request(Struct):
@@ -104,8 +107,9 @@ class Adopted(Struct):
         self.steers = tuple(steers)
         if not self.steers:
             return
-        self.steered_at_item_end = not turn.ended and any(
-            isinstance(each, SteerAtItemEnd) for each in self.entries
+        self.steered_at_item_end = not turn.ended and (
+            any(isinstance(each, SteerAtItemEnd) for each in self.entries)
+            or all(each.at_item_end for each in self.steers)
         )
         self._successor = next(filter(None, map(_successor, reversed(self.entries))), None)
         while self.turn().ended:
@@ -139,3 +143,25 @@ def read(record: TurnRecord, left: Kept | None) -> Adopted:
         nothing = CreateResponse(CreateBody())
         created = open_response(nothing, record.id, "", record.created_at)
     return Adopted(record, created, [], whole=False)
+
+
+def read_log(record: TurnRecord, log: EngineLog) -> Adopted:
+    """From what an engine that outlived its gateway has said, with all that was there before."""
+    try:
+        if log.created:
+            created = read_response(log.created)
+        else:
+            created = read_response(bytes(_request.decode(record.request or b"").response))
+    except (LogError, msgspec.DecodeError, UnicodeDecodeError):
+        return read(record, None)
+    return Adopted(record, created, [*map(partial(_counted, log.tokens), log.entries)], whole=True)
+
+
+def _counted(before: Tokens, entry: Entry) -> Entry:
+    """An end with all that the turn has taken: an engine knows only of its own part."""
+    if not isinstance(entry, Said) or not isinstance(entry.delta, Finished):
+        return entry
+    meter = Meter()
+    meter.before = before
+    delta = entry.delta
+    return Said(entry.at, Finished(delta.reason, meter.counted(delta.tokens)))

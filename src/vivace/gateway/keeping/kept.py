@@ -132,13 +132,20 @@ class Keeper:
         return KeptTurn(self, self.new_turn(ticket, response, owner), outlet)
 
     def go_on(
-        self, ticket: Ticket, record: TurnRecord, created: Response, outlet: Outlet
+        self,
+        ticket: Ticket,
+        record: TurnRecord,
+        created: Response,
+        outlet: Outlet,
+        *,
+        anew: bool = True,
     ) -> KeptTurn:
-        """With a turn that was taken from a gateway that is gone."""
+        """With a turn that was taken from a gateway that is gone; ``anew``: on another engine."""
         new = self.new_turn(ticket, created, record.owner)
         kept = KeptTurn(self, new, outlet, epoch=record.epoch, attempt=record.attempt)
         kept.is_on_record(each.id for each in ticket.steers)
-        kept.attempt()
+        if anew:
+            kept.attempt()
         return kept
 
     def remember(self, turn_id: str, created: Response, entries: Iterable[bytes]) -> None:
@@ -213,6 +220,8 @@ class KeptTurn:
         """Its steers that are on record."""
         self.lost = False
         """It is not on record, and goes on all the same."""
+        self.told_otherwise = False
+        """It came on record before its engine was known, and was told with that."""
         self.taken = False
         """It is another's, or deleted."""
         self.stop: Callable[[Literal["fault", "taken"]], object] = lambda _: None
@@ -252,6 +261,7 @@ class KeptTurn:
             self.accept(turned_away)
             return
         self._keeper.on_record.discard(self.id)
+        self.told_otherwise = True
         self.is_on_record()
         if self.id in self._keeper.taken:
             self._keeper.taken.discard(self.id)
@@ -323,17 +333,18 @@ class KeptTurn:
         waited for."""
         return self._on_record is None or await asyncio.shield(self._on_record)
 
-    def steered(self, order: AcceptedSteer) -> None:
+    def steered(self, order: AcceptedSteer, *, at_item_end: bool) -> None:
         """Begin to put a steer on record."""
-        self._write(self._order(order))
+        self._write(self._order(order, at_item_end))
 
-    async def _order(self, given: AcceptedSteer) -> None:
+    async def _order(self, given: AcceptedSteer, at_item_end: bool) -> None:
         order = Order(
             id=given.id,
             turn_id=self._new.id,
             owner=self._new.owner,
             kind="steer",
             input=bytes(given.input),
+            at_item_end=at_item_end,
         )
         try:
             if await self._begun():

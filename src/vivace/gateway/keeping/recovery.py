@@ -1,9 +1,11 @@
 """What becomes of the turns that were open when a gateway died.
 
-All that they had said is in its journal. Those in the background go on; the others are parked: no
-engine works on them until their client is back, and they end when it does not come. Where something
-of the journal is missing, a client may have seen more of a turn than is known, so it fails; one in
-the background runs again, and its numbers say that something was lost.
+An engine on a node goes on meanwhile, and its node has all that was said: such a turn runs on here
+as if nothing had happened. Of other turns all that they had said is in the gateway's journal. Those
+in the background go on; the others are parked: no engine works on them until their client is back,
+and they end when it does not come. Where something is missing, a client may have seen more of a
+turn than is known, so it fails; one in the background runs again, and its numbers say that
+something was lost.
 
 Whoever asks finds such a turn from the start on: it is in the directory of running ones until the
 run that goes on with it takes its place there.
@@ -17,8 +19,10 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+
+from msgspec.structs import replace
 
 from vivace.conversation.chain import Link
 from vivace.conversation.log import Entry, Failed, Jumped, Stopped, encode
@@ -28,10 +32,10 @@ from vivace.conversation.turn import Turn
 from vivace.errors import LogError, RequestError, StoreError
 from vivace.gateway.archive import Archive
 from vivace.gateway.ids import now
-from vivace.gateway.keeping.adopted import Adopted, read
+from vivace.gateway.keeping.adopted import Adopted, read, read_log
 from vivace.gateway.keeping.kept import Keeper
 from vivace.gateway.keeping.presence import Claims
-from vivace.gateway.ports import Record, RunDirectory, Told
+from vivace.gateway.ports import EngineLog, EngineLogs, Record, RunDirectory, Told
 from vivace.protocol.codec import encode as encode_wire
 from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Response, ResponseEvent
@@ -53,11 +57,18 @@ class WaitingTurn:
     """One that no engine works on: it waits for its client, or in the background for an engine."""
 
     def __init__(
-        self, recovery: Recovery, adopted: Adopted, record: Record, seconds: float
+        self,
+        recovery: Recovery,
+        adopted: Adopted,
+        record: Record,
+        seconds: float,
+        log: EngineLog | None = None,
     ) -> None:
-        """``record`` tells its events; ``seconds``: how long it waits for its client."""
+        """``record`` tells its events; ``seconds``: how long it waits for its client. ``log``: what
+        its engine says, if that goes on with it."""
         self.adopted = adopted
         self.record = record
+        self.log = log
         self.until = time.monotonic() + seconds
         self.not_before = 0.0
         """When an engine may have room for it again."""
@@ -85,7 +96,7 @@ class WaitingTurn:
     @property
     def wanted(self) -> bool:
         """Whether it needs nobody to come for it, or somebody reads it."""
-        return self.background or self.record.unread_since is None
+        return self.background or self.log is not None or self.record.unread_since is None
 
     @property
     def late(self) -> bool:
@@ -93,6 +104,12 @@ class WaitingTurn:
         unread = self.record.unread_since
         until = math.inf if unread is None else max(self.until, unread + self._seconds)
         return until < time.monotonic()
+
+    def leave_engine(self) -> None:
+        """What it says from now on is not wanted; what it has said is here."""
+        if self.log is not None:
+            self.log.close()
+            self.log = None
 
     def wait(self) -> None:
         """For its client, as long again."""
@@ -118,8 +135,18 @@ class WaitingTurn:
 
 class Recovery:
     def __init__(
-        self, keeper: Keeper, archive: Archive, runs: RunDirectory, *, resume_seconds: float
+        self,
+        keeper: Keeper,
+        archive: Archive,
+        runs: RunDirectory,
+        *,
+        resume_seconds: float,
+        nodes: EngineLogs | None = None,
     ) -> None:
+        """``nodes`` have the logs of turns whose engines outlive gateways."""
+        self.go_on: Callable[[WaitingTurn], object] = lambda _: None
+        """Has one run on whose engine has not stopped."""
+        self._nodes = nodes
         self._keeper = keeper
         self._archive = archive
         self._runs = runs
@@ -161,6 +188,20 @@ class Recovery:
 
     async def take(self, turn: OpenTurn) -> None:
         """Somebody asks for it, and its gateway is gone: nobody waits for the next look."""
+        await self._take(turn, self._keeper.presence.dead_after)
+
+    async def bring(self, turn: OpenTurn) -> None:
+        """Its client is here: it moves, if its engine is one that another gateway can go on with.
+        Else it stays where it is."""
+        if self._nodes is None:
+            return
+        record = await self._keeper.store.find(turn.id, turn.owner)
+        if record is None or record.status is not None:
+            return
+        if await self._nodes.has(turn.id, record.attempt):
+            await self._take(turn, dead_after=0)
+
+    async def _take(self, turn: OpenTurn, dead_after: float) -> None:
         async with self._taking:
             self._left[turn.id] = Orphan(
                 id=turn.id,
@@ -169,7 +210,7 @@ class Recovery:
                 background=turn.background,
                 parked_until=None,
             )
-            await self._take_over({}, self._keeper.presence.dead_after)
+            await self._take_over({}, dead_after)
 
     async def taken(self) -> None:
         """Wait until what is being taken is here."""
@@ -198,31 +239,62 @@ class Recovery:
             else:
                 turns.append(outcome.turn)
         orders = await keeper.presence.beat()
-        for turn in turns:
-            await self._adopt(turn, said.get(turn.id), orders)
-            del self._left[turn.id]
+        # Together: a node that does not answer is waited for.
+        adopting = (self._adopt_left(turn, said.get(turn.id), orders) for turn in turns)
+        failed = await asyncio.gather(*adopting, return_exceptions=True)
+        for error in filter(None, failed):
+            raise error
         return len(turns)
 
-    async def _adopt(self, record: TurnRecord, left: Kept | None, orders: Iterable[Order]) -> None:
-        adopted = read(record, left)
+    async def _adopt_left(
+        self, record: TurnRecord, left: Kept | None, orders: Iterable[Order]
+    ) -> None:
+        log = None
+        if left is None and self._nodes is not None:
+            log = await self._nodes.take(record.id, record.epoch, record.attempt)
+        runs_on = False
+        try:
+            adopted = read(record, left) if log is None else await self._of_node(record, log)
+            runs_on = await self._adopt(adopted, orders, log)
+        finally:
+            if log is not None and not runs_on:
+                log.close()
+        del self._left[record.id]
+
+    async def _of_node(self, record: TurnRecord, log: EngineLog) -> Adopted:
+        """A word of the newest attempt may be told when that is on record."""
+        if log.attempt > record.attempt:
+            await self._keeper.store.attempt(record.id, record.epoch, log.attempt, "", b"")
+            record = replace(record, attempt=log.attempt)
+        return read_log(record, log)
+
+    async def _adopt(
+        self, adopted: Adopted, orders: Iterable[Order], log: EngineLog | None
+    ) -> bool:
+        """Whether its engine goes on with it."""
+        record = adopted.record
         mine = [each for each in orders if each.turn_id == record.id]
         steers = (each for each in mine if each.kind == "steer" and each.state == "accepted")
         if adopted.whole or record.background:
             adopted.take_steers(steers)
         if adopted.turn().ended:  # only its record was missing
             await self._end(adopted)
-            return
+            return False
         if not adopted.whole and not record.background:
             await self._end(adopted, Failed(now(), "lost_midway", _LOST))
-            return
+            return False
         if not adopted.whole:  # it begins anew: what is known may not be all that was seen
             adopted.entries = [Jumped(now())]
+        if log is not None and log.goes_on and adopted.whole:
+            self.go_on(await self._hold(adopted, log))
+            return True
         await self._hold(adopted)
         if not record.background:
             with contextlib.suppress(StoreError):  # it waits all the same
                 await self._keeper.store.park(record.id, record.epoch, self._seconds)
+        return False
 
-    async def _hold(self, adopted: Adopted) -> None:
+    async def _hold(self, adopted: Adopted, log: EngineLog | None = None) -> WaitingTurn:
         """It can be found and read, and waits for an engine."""
         record = adopted.record
         self._keeper.remember(adopted.record.id, adopted.created, map(encode, adopted.entries))
@@ -231,8 +303,9 @@ class Recovery:
             told.enter(entry)
         told.said(adopted.turn().next_number - 1)
         seconds = math.inf if record.background else self._seconds
-        waiting = self._waiting[record.id] = WaitingTurn(self, adopted, told, seconds)
+        waiting = self._waiting[record.id] = WaitingTurn(self, adopted, told, seconds, log)
         await self._runs.began(waiting)
+        return waiting
 
     # -- who comes for it -------------------------------------------------------------------------
 
@@ -270,7 +343,7 @@ class Recovery:
     async def unpark(self, waiting: WaitingTurn) -> bool:
         """Put on record that an engine is to work on it; False if it is another's by now."""
         record = waiting.adopted.record
-        if not record.background:
+        if not record.background and waiting.log is None:
             outcome = await self._keeper.store.park(record.id, record.epoch, None)
             if isinstance(outcome, Fenced):
                 await self._lose(waiting)
@@ -279,6 +352,7 @@ class Recovery:
 
     async def park_again(self, waiting: WaitingTurn) -> None:
         """No engine has room for it."""
+        waiting.leave_engine()
         waiting.wait()
         record = waiting.adopted.record
         if not record.background:
@@ -333,6 +407,7 @@ class Recovery:
 
     async def _drop(self, waiting: WaitingTurn) -> None:
         waiting.over = True
+        waiting.leave_engine()
         self._waiting.pop(waiting.id, None)
         await self._runs.ended(waiting)
         await waiting.record.end(steered=False)

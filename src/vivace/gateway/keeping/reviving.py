@@ -47,6 +47,7 @@ class Reviving:
         self._recovery = recovery
         self._connect = connect
         self._starting: dict[str, asyncio.Future[RequestError | None]] = {}
+        recovery.go_on = self._begin
 
     async def watch(self) -> None:
         """Go on with those that are wanted, as soon as an engine has room for them."""
@@ -102,9 +103,13 @@ class Reviving:
 
     async def _revived(self, waiting: WaitingTurn) -> RequestError | None:
         """Why it may not run yet. Who comes second waits for the same."""
+        return await asyncio.shield(self._begin(waiting))
+
+    def _begin(self, waiting: WaitingTurn) -> asyncio.Task[RequestError | None]:
         if waiting.reviving is None or waiting.reviving.done():
             waiting.reviving = asyncio.create_task(self._revive(waiting))
-        return await asyncio.shield(waiting.reviving)
+            waiting.reviving.add_done_callback(_seen)
+        return waiting.reviving
 
     async def _revive(self, waiting: WaitingTurn) -> RequestError | None:
         async with waiting.busy:
@@ -131,6 +136,12 @@ class Reviving:
         self._starting[waiting.id] = starting
         await self._connect(_Nobody(), waiting.owner, waiting.id).adopt(ticket, waiting)
         return await starting
+
+
+def _seen(task: asyncio.Task[RequestError | None]) -> None:
+    """Nobody may have waited for it; it is tried again."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _Nobody:

@@ -102,7 +102,7 @@ class Again:
         return task is not None
 
     async def _tell(self, ticket: Ticket, turn_id: str, after: int) -> None:
-        run = await self._running(turn_id)
+        run = await self._moves.find(turn_id, moves=not self._session.alone)
         patience = HEIR_SECONDS if run is not None else 0.0
         while not self._taken(run, ticket, after):
             record = await self._record(turn_id)
@@ -116,12 +116,7 @@ class Again:
                 return
             turn_id, after = heir.id, -1
             self._told_of[ticket.id].add(turn_id)
-            run = await self._running(turn_id)
-
-    async def _running(self, turn_id: str) -> RunningTurn | None:
-        await self._ground.presence.settled()
-        await self._moves.wake(turn_id)
-        return await self._ground.runs.find(turn_id, self._moves.owner)
+            run = await self._moves.find(turn_id, moves=not self._session.alone)
 
     def _taken(self, run: RunningTurn | None, ticket: Ticket, after: int) -> bool:
         """Whether it goes on here, in place of the request that was sent again."""

@@ -21,8 +21,10 @@ from vivace.errors import NotFound, RequestError
 from vivace.gateway.archive import Archive
 from vivace.gateway.elsewhere.asking import Asking
 from vivace.gateway.elsewhere.record import AwaitedRecord
+from vivace.gateway.elsewhere.runs import DistantTurn
 from vivace.gateway.ids import new_id
 from vivace.gateway.keeping.presence import Presence
+from vivace.gateway.keeping.recovery import WaitingTurn
 from vivace.gateway.keeping.reviving import PASSING
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import RunDirectory, RunningTurn
@@ -139,9 +141,7 @@ class Moves:
         """Returns what is still to be told: a turn that another gateway holds stays there, and is
         told here when it has ended."""
         after = -1 if event.starting_after is None else event.starting_after
-        await self._ground.presence.settled()
-        await self.wake(event.response_id)
-        run = await self._ground.runs.find(event.response_id, self.owner)
+        run = await self.find(event.response_id)
         if isinstance(run, Run) and self.take(run, after, event.stream_id):
             return None
         self._session.make_room(event.stream_id)
@@ -159,7 +159,22 @@ class Moves:
         del held
         return await self._take_heir(event) if record.steered else None
 
-    async def wake(self, response_id: str) -> None:
+    async def find(self, response_id: str, *, moves: bool = True) -> RunningTurn | None:
+        """Where it runs; one that waits for its client does from now on. ``moves``: who holds a
+        turn is to be where its client is."""
+        await self._ground.presence.settled()
+        await self._wake(response_id)
+        found = await self._ground.runs.find(response_id, self.owner)
+        asking = self._ground.asking
+        if moves and asking is not None and isinstance(found, DistantTurn):
+            await asking.bring(found.turn)
+            found = await self._ground.runs.find(response_id, self.owner)
+        if isinstance(found, WaitingTurn):  # its gateway is gone, and it was taken just now
+            await self._wake(response_id)
+            found = await self._ground.runs.find(response_id, self.owner)
+        return found
+
+    async def _wake(self, response_id: str) -> None:
         """An engine that has no room yet is waited for, though not for ever."""
         until = time.monotonic() + _PATIENCE
         while True:
