@@ -25,6 +25,7 @@
     │   ├── EngineDied           the engine itself is gone, not just this request
     │   │   ├── EngineAbsent     it was not there when it was asked
     │   │   ├── EngineSilent     it has work, and finishes none of it
+    │   │   ├── EngineDrained    it shall have no more work, which is no fault
     │   │   └── CannotContinue   it cannot go on from what another has said, which is no fault
     │   └── GaveUp               too many engines died under one turn
     ├── LogError                 what a turn has said cannot be told again: its log is damaged
@@ -49,6 +50,7 @@ __all__ = [
     "EngineAbsent",
     "EngineBusy",
     "EngineDied",
+    "EngineDrained",
     "EngineError",
     "EngineOverflow",
     "EngineRefused",
@@ -242,6 +244,12 @@ class EngineAbsent(EngineDied):
 
 class EngineSilent(EngineDied):
     """The engine has work and finishes none of it, for anyone."""
+
+
+class EngineDrained(EngineDied):
+    """The engine is to have no more work, so what it has goes on elsewhere."""
+
+    blame: Blame = "never"
 
 
 class CannotContinue(EngineDied):

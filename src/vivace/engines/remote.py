@@ -38,9 +38,11 @@ from vivace.link.frames import (
     MAX_FRAME,
     SUBPROTOCOL,
     WINDOW,
+    Drain,
     Hello,
     Offer,
     Run,
+    Stage,
     ToGateway,
     ToNode,
     Welcome,
@@ -90,6 +92,8 @@ class Node:
         perhaps other engines than before. ``window``: how much a reader may be behind."""
         self.name = ""
         self.incarnation = ""
+        self.version = 0
+        """Of the link, which both speak."""
         self.engines: tuple[RemoteEngine, ...] = ()
         self.trouble: str | None = "not reached yet"
         """Why there is no link."""
@@ -195,7 +199,7 @@ class Node:
 
     def _welcomed(self, socket: LinkSocket[ToNode, ToGateway], welcome: Welcome) -> None:
         self.name = welcome.node or self._address.url.partition("://")[2]
-        self.incarnation = welcome.incarnation
+        self.incarnation, self.version = welcome.incarnation, welcome.version
         self.trouble = None
         if self._giving_up is not None:
             self._giving_up.cancel()
@@ -239,19 +243,38 @@ class Node:
         self._closing = True
         self._give_up()
 
+    @property
+    def url(self) -> str:
+        return self._address.url
+
+    @property
+    def stage(self) -> Stage:
+        """How far it is drained, as it said last."""
+        return self._end.stage
+
+    def drain(self, *, on: bool, seconds: float | None = None) -> None:
+        """Have it take no more work from anyone, or take it again. It must be linked, and speak
+        version 2."""
+        assert self._socket is not None
+        self._socket.say([Drain(on, seconds)])
+
     # -- engines ----------------------------------------------------------------------------------
 
     def healthy(self, engine: str) -> bool:
+        """Whether it takes work."""
         load = self._end.loads.get(engine)
-        return self._socket is not None and (load is None or load.healthy)
+        return self._socket is not None and not self.stage and (load is None or load.healthy)
 
     def running(self, engine: str) -> int:
         return self._end.running(engine) if self._socket is not None else 0
 
     def taken(self, engine: str) -> int:
         """Running and waiting there."""
+        return self.running(engine) + self.waiting(engine)
+
+    def waiting(self, engine: str) -> int:
         load = self._end.loads.get(engine)
-        return self.running(engine) + (load.waiting if load is not None else 0)
+        return load.waiting if load is not None and self._socket is not None else 0
 
     def leave(self, engine: str) -> None:
         """End what was asked of it."""

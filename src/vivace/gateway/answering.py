@@ -45,8 +45,9 @@ class Answering:
         while True:
             engine = await plan.place.engine(tell)
             try:
-                with self._listening.reading(engine.name, run, attempts, meter):
+                with self._listening.reading(engine.name, run, attempts, meter) as listener:
                     async with self._slot(run, engine, plan, attempts.work) as ready:
+                        listener.begun = True
                         return await self._generate(run, ready, attempts, meter)
             except EngineError as error:
                 plan.note(error)

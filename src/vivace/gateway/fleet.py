@@ -27,6 +27,8 @@ __all__ = ["Fleet"]
 
 log = logging.getLogger("vivace.fleet")
 
+_LOOK_AT_DRAINED = 0.1
+"""Seconds between two looks at nodes that are drained, for turns that can leave them by now."""
 _LOOK_UP_AGAIN = 5.0
 """Seconds between two looks at a name's addresses."""
 
@@ -62,12 +64,27 @@ class Fleet:
 
     def start(self) -> None:
         """Reach for the nodes, and keep in touch with them until the supervisor stops."""
+        if self._addresses:
+            self._supervisor.watch("drained nodes", self._clear)
         for each in self._addresses:
             if each.many:
                 name = f"nodes behind {each.host}:{each.port}"
                 self._supervisor.watch(name, partial(self._keep_looking, each))
             else:
                 self._reach(self._address(each, each.host))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Those that were found, linked or not."""
+        return [each.node for each in self._linked.values()]
+
+    async def _clear(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_AT_DRAINED)
+            for linked in self._linked.values():
+                if linked.node.stage and linked.node.linked.is_set():
+                    for engine in linked.engines:
+                        self._membership.clear(engine, begun=linked.node.stage == 2)
 
     def _address(self, node: NodeAddress, host: str) -> Address:
         place = f"[{host}]" if ":" in host else host
