@@ -33,6 +33,7 @@ class EngineProcess:
         rate: float = 400,
         port: int | None = None,
         engine: Mapping[str, object] | None = None,
+        limits: Mapping[str, object] | None = None,
         **node: Any,
     ) -> None:
         """``engine`` adds to a scripted one, or is another if it has a ``kind``; ``node`` to the
@@ -54,6 +55,7 @@ class EngineProcess:
         config = {
             "version": 1,
             "node": {"name": name, "port": self.port, **node},
+            "limits": dict(limits or {}),
             "engines": [given if "kind" in given else scripted | given],
         }
         path = place / "vivace.toml"

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import secrets
 import ssl
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from http import HTTPStatus
 
@@ -107,6 +108,10 @@ class Node:
         self._telling: asyncio.TimerHandle | None = None
         self._giving_up: asyncio.TimerHandle | None = None
         self._closing = False
+        self.let_go: frozenset[str] = frozenset()
+        """Turns that another gateway is about to go on with."""
+        self.heard_at: float | None = None
+        """When it said something last, by the monotonic clock."""
 
     # -- the link ---------------------------------------------------------------------------------
 
@@ -186,6 +191,7 @@ class Node:
     def _received(
         self, socket: LinkSocket[ToNode, ToGateway], messages: Sequence[ToGateway]
     ) -> None:
+        self.heard_at = time.monotonic()
         for message in messages:
             if isinstance(message, Welcome):
                 self._welcomed(socket, message)
@@ -329,6 +335,12 @@ class Node:
     def closed(self, stream: Stream) -> None:
         """Nobody reads it any more."""
         self._wakes.pop(stream, None)
+        if stream.run.turn in self.let_go and not self._closing:
+            asyncio.get_running_loop().call_later(_PATIENCE, self._stop, stream)
+        else:
+            self._stop(stream)
+
+    def _stop(self, stream: Stream) -> None:
         stop = self._end.stop(stream)
         if stop is not None and self._socket is not None:
             self._socket.say([stop])

@@ -57,8 +57,14 @@ class Readable(Protocol):
 class Record(Readable, Protocol):
     """The log of one response: its events follow from it, numbered from 0."""
 
+    created: Response
+    """As it was created."""
+
     def enter(self, entry: Entry) -> None:
         """What happened to it; nobody may know of it yet."""
+
+    def packed(self) -> bytes:
+        """All that did."""
 
     def said(self, number: int) -> None:
         """All events up to this one are told to who has the turn, so they may be to others."""

@@ -223,6 +223,11 @@ class KeptTurn:
         return self._new.id
 
     @property
+    def number(self) -> int:
+        """Of the engine that works on it, counted over all gateways."""
+        return self._attempt
+
+    @property
     def is_there(self) -> bool:
         """Whether it is known to be on record, and not known to be another's."""
         on_record = self._on_record
@@ -305,6 +310,7 @@ class KeptTurn:
     async def _go_on(self, number: int) -> None:
         try:
             if await self._begun():
+                await self._keeper.presence.renewed()  # if it is given up, that stays on record
                 outcome = await self._keeper.store.attempt(
                     self._new.id, self.epoch, number, "", b""
                 )

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 
 from msgspec.structs import replace
 
-from vivace.conversation.log import Entry, Said
+from vivace.conversation.log import Entry, Said, pack
 from vivace.conversation.states import TERMINAL_EVENT
 from vivace.conversation.turn import Turn
 from vivace.gateway.recent import Recent
@@ -72,6 +72,9 @@ class LogRecord:
         self.entries.append(entry)
         if not len(self.entries) % _COUNTED:
             self._count(len(self.entries) - _COUNTED)
+
+    def packed(self) -> bytes:
+        return pack(self.entries)
 
     def said(self, number: int) -> None:
         """All events up to this number were handed out: who reads this may know of them."""
