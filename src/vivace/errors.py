@@ -12,6 +12,7 @@
     │   ├── Forbidden            403  the key or the Origin may not do this
     │   ├── NotFound             404  no such model or response
     │   ├── KeyBusy              409  an idempotency key whose turn cannot be told of here yet
+    │   ├── CannotDrain          409  nobody else could go on with its work
     │   ├── TooLarge             413  body, frame or field over its bound
     │   ├── KeyReuse             422  an idempotency key that stands for another request
     │   ├── TooManyRequests      429  over a limit; try again later
@@ -43,6 +44,7 @@ from typing import Literal
 __all__ = [
     "Blame",
     "CannotContinue",
+    "CannotDrain",
     "ConfigError",
     "ContextOverflow",
     "DownloadError",
@@ -156,6 +158,11 @@ class KeyBusy(RequestError):
     status = 409
     type = "server_error"
     default_code = "idempotency_key_in_use"
+
+
+class CannotDrain(RequestError):
+    status = 409
+    default_code = "cannot_be_drained"
 
 
 class TooLarge(RequestError):

@@ -228,10 +228,10 @@ def test_what_cannot_be_drained_is_said_with_what_to_do(tmp_path: Path) -> None:
 
 def test_draining_takes_an_admin_key(tmp_path: Path) -> None:
     with EngineProcess(tmp_path, "a", SCRIPT) as node, gateway_of(tmp_path, node) as server:
-        asked = {"json": {"name": "a"}}
-        refused = server.http("ada").post("/fleet/drain", **asked)
+        asked = {"name": "a"}
+        refused = server.http("ada").post("/fleet/drain", json=asked)
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "admin_key_required")
-        assert server.http().post("/fleet/drain", **asked).status_code == 401
+        assert server.http().post("/fleet/drain", json=asked).status_code == 401
         assert server.http("ada").get("/fleet").is_success
         assert server.http().get("/fleet").status_code == 401
 

@@ -6,7 +6,7 @@ Whoever may use the server may look; to drain something takes an admin key.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 
-from vivace.errors import InvalidRequest, NotFound, RequestError
+from vivace.errors import CannotDrain, InvalidRequest, NotFound
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.dispatch import Dispatch
@@ -25,7 +25,7 @@ from vivace.gateway.shown import GatewayShown, NodeShown, Shown, told_by
 from vivace.scheduling.memory import Memory
 from vivace.store.base import Colleague, GatewayTable
 
-__all__ = ["FleetApi"]
+__all__ = ["DrainAsked", "Drained", "FleetApi"]
 
 _REMEMBERED = 3600.0
 """Seconds for which a gateway that is gone is shown."""
@@ -39,6 +39,13 @@ class DrainAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seconds: Annotated[float, Meta(ge=0, le=86_400)] | None = None
     """For which turns may stay; without, as is set up there."""
     undo: bool = False
+
+
+class Drained(Struct, frozen=True):
+    """Who was told."""
+
+    name: str
+    kind: Literal["node", "gateway"]
 
 
 _asked: msgspec.json.Decoder[DrainAsked] = msgspec.json.Decoder(DrainAsked)
@@ -128,7 +135,7 @@ class FleetApi:
             and (each.silent <= self._dead_after or each.id == self._holder)
         ]
         if len(nodes) + len(gateways) > 1:
-            raise _cannot(
+            raise CannotDrain(
                 f"More than one is called {asked.name!r}. Name a node by its address and a gateway "
                 "by its id; 'vivace drain' without a name lists them."
             )
@@ -138,7 +145,9 @@ class FleetApi:
             await self._drain_gateway(gateway, asked)
         if not nodes and not gateways:
             raise NotFound(_unknown(asked.name, self._names(await self._colleagues())))
-        return json_response({"name": asked.name, "kind": "node" if nodes else "gateway"})
+        return json_response(
+            msgspec.to_builtins(Drained(asked.name, "node" if nodes else "gateway"))
+        )
 
     def _names(self, colleagues: Sequence[Colleague]) -> Iterator[str]:
         yield from (node.name for node in self._fleet.shown())
@@ -146,15 +155,17 @@ class FleetApi:
 
     def _drain_node(self, node: NodeShown, asked: DrainAsked) -> None:
         if node.trouble is not None:
-            raise _cannot(f"This gateway does not reach engine node {asked.name}: {node.trouble}.")
+            raise CannotDrain(
+                f"This gateway does not reach engine node {asked.name}: {node.trouble}."
+            )
         if node.link < _DRAINS:
-            raise _cannot(
+            raise CannotDrain(
                 f"Engine node {asked.name} is of a version that cannot be drained. Stop it with "
                 "SIGTERM: it lets answers finish within its limits.drain_seconds."
             )
         left = [] if asked.undo else [*self._left_alone(node)]
         if left:
-            raise _cannot(
+            raise CannotDrain(
                 f"No other node that works offers {', '.join(left)}, so what runs on {asked.name} "
                 "could go nowhere. Start another node first; or stop this one with SIGTERM: it "
                 "lets answers finish within its limits.drain_seconds, and until it is back "
@@ -177,7 +188,7 @@ class FleetApi:
             if each.id != gateway.id and each.drain is None and each.silent <= self._dead_after
         ]
         if self._table is None or not (others or asked.undo):
-            raise _cannot(
+            raise CannotDrain(
                 f"{asked.name} is the only gateway that takes turns, so its clients could go "
                 "nowhere. Start another on the same store (store.url) first; or stop this one "
                 "with SIGTERM: it lets turns finish within limits.drain_seconds."
@@ -193,9 +204,3 @@ def _unknown(name: str, known: Iterator[str]) -> str:
         f"No gateway and no engine node is called {name!r}. Known here: "
         f"{', '.join(known) or 'none'}."
     )
-
-
-def _cannot(why: str) -> RequestError:
-    error = RequestError(why, code="cannot_be_drained")
-    error.status = 409
-    return error
