@@ -5,7 +5,7 @@ Whoever may use the server may look; to drain something takes an admin key.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 
-from vivace.errors import CannotDrain, InvalidRequest, NotFound
+from vivace.errors import CannotDrain, InvalidRequest, NotFound, StoreError
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.dispatch import Dispatch
@@ -87,7 +87,11 @@ class FleetApi:
     # -- how they stand ---------------------------------------------------------------------------
 
     async def _show(self, request: Request) -> HttpResponse:
-        gateways = tuple([each async for each in self._gateways()])
+        try:
+            colleagues = await self._colleagues()
+        except StoreError:  # /readyz tells of it; what is known here is shown all the same
+            colleagues = [self._this()]
+        gateways = tuple(map(self._gateway, colleagues))
         shown = Shown(gateways=gateways, nodes=self._fleet.shown())
         return json_response(msgspec.to_builtins(shown))
 
@@ -95,26 +99,27 @@ class FleetApi:
         """This gateway alone, where nobody shares its store."""
         if self._table is not None:
             return await self._table.all(_REMEMBERED)
-        about = msgspec.json.encode(self._draining.about())
-        name = self._draining.name
-        return [Colleague(id=self._holder, name=name, about=about, drain=None, silent=0.0)]
+        return [self._this()]
 
-    async def _gateways(self) -> AsyncIterator[GatewayShown]:
-        for each in await self._colleagues():
-            here = each.id == self._holder
-            about = self._draining.about() if here else told_by(each.about)
-            gone = each.silent > self._dead_after and not here
-            state = "draining" if about.state == "ready" and each.drain is not None else about.state
-            yield GatewayShown(
-                name=each.name,
-                id=each.id,
-                state="gone" if gone else state,
-                version=about.version,
-                here=here,
-                running=0 if gone else about.running,
-                passing=0 if gone else about.passing,
-                last_heard_seconds=round(each.silent, 1),
-            )
+    def _this(self) -> Colleague:
+        name = self._draining.name
+        return Colleague(id=self._holder, name=name, about=b"", drain=None, silent=0.0)
+
+    def _gateway(self, each: Colleague) -> GatewayShown:
+        here = each.id == self._holder
+        about = self._draining.about() if here else told_by(each.about)
+        gone = each.silent > self._dead_after and not here
+        state = "draining" if about.state == "ready" and each.drain is not None else about.state
+        return GatewayShown(
+            name=each.name,
+            id=each.id,
+            state="gone" if gone else state,
+            version=about.version,
+            here=here,
+            running=0 if gone else about.running,
+            passing=0 if gone else about.passing,
+            last_heard_seconds=round(each.silent, 1),
+        )
 
     # -- what is wanted of them -------------------------------------------------------------------
 
@@ -128,12 +133,7 @@ class FleetApi:
         except msgspec.DecodeError:
             raise InvalidRequest("The body is not JSON.") from None
         nodes = [each for each in self._fleet.shown() if asked.name in (each.name, each.address)]
-        gateways = [
-            each
-            for each in await self._colleagues()
-            if asked.name in (each.name, each.id)
-            and (each.silent <= self._dead_after or each.id == self._holder)
-        ]
+        gateways = await self._called(asked.name, needed=not nodes)
         if len(nodes) + len(gateways) > 1:
             raise CannotDrain(
                 f"More than one is called {asked.name!r}. Name a node by its address and a gateway "
@@ -148,6 +148,22 @@ class FleetApi:
         return json_response(
             msgspec.to_builtins(Drained(asked.name, "node" if nodes else "gateway"))
         )
+
+    async def _called(self, name: str, *, needed: bool) -> list[Colleague]:
+        """Gateways of this name. Unless they are ``needed`` none are known while the store is
+        away: a node can be drained without it."""
+        try:
+            colleagues = await self._colleagues()
+        except StoreError:
+            if needed:
+                raise
+            return []
+        return [
+            each
+            for each in colleagues
+            if name in (each.name, each.id)
+            and (each.silent <= self._dead_after or each.id == self._holder)
+        ]
 
     def _names(self, colleagues: Sequence[Colleague]) -> Iterator[str]:
         yield from (node.name for node in self._fleet.shown())

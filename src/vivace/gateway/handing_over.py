@@ -78,7 +78,8 @@ class HandingOver:
         try:
             async with self._keeper.presence.away():
                 left = await self._given_up()
-                await self._take_back(left)
+                if left:
+                    await self._take_back(left)
         finally:
             with contextlib.suppress(StoreError):  # the next heartbeat does it
                 await self._keeper.presence.beat()
@@ -95,13 +96,13 @@ class HandingOver:
         )
 
     def _turns(self) -> dict[str, _Turn]:
-        """Those that are on record and not at their end."""
+        """Those that are on record. Of one at its end only that may be missing there."""
         return dict(self._running()) | dict(self._waiting())
 
     def _running(self) -> Iterator[tuple[str, _Turn]]:
         for run in self._runner.running:
             kept, record = run.kept, run.record
-            if kept is not None and record is not None and kept.is_there and not run.turn.ended:
+            if kept is not None and record is not None and kept.is_there:
                 yield run.id, _Turn(kept.epoch, kept.number, partial(_told, kept.epoch, record))
 
     def _waiting(self) -> Iterator[tuple[str, _Turn]]:
@@ -114,6 +115,9 @@ class HandingOver:
         """Returns those that nobody has taken."""
         store, holder = self._keeper.store, self._keeper.holder
         try:
+            for run in self._runner.running:
+                if run.kept is not None:
+                    await run.kept.begun()  # or its record would come when it is too late
             for name, turn in self._turns().items():  # nothing is added to what they said any more
                 await store.attempt(name, turn.epoch, turn.attempt, "", turn.said())
             await self._table.leave(holder)
@@ -129,14 +133,16 @@ class HandingOver:
             return frozenset(self._turns())
 
     async def _take_back(self, left: frozenset[str]) -> None:
-        """What stands on record of them will not be all that was said. Until that is taken away
-        nothing may be said of them, so this does not give up."""
-        mine = {name: turn for name, turn in self._turns().items() if name in left}
-        while mine:
-            name, turn = next(iter(mine.items()))
+        """Nobody takes them. What stands on record of them will not be all that was said, and until
+        that is gone nothing may be said of them: so this does not give up."""
+        while True:
             try:
-                await self._keeper.store.attempt(name, turn.epoch, turn.attempt, "", b"")
-                del mine[name]
+                await self._keeper.store.beat(self._keeper.holder, "")  # they are ours again
+                await self._keeper.presence.look()
+                for name, turn in self._turns().items():
+                    if name in left:
+                        await self._keeper.store.attempt(name, turn.epoch, turn.attempt, "", b"")
+                return
             except StoreError:  # its trouble is known, and told elsewhere
                 await asyncio.sleep(_AGAIN)
 

@@ -309,7 +309,7 @@ class KeptTurn:
 
     async def _go_on(self, number: int) -> None:
         try:
-            if await self._begun():
+            if await self.begun():
                 await self._keeper.presence.renewed()  # if it is given up, that stays on record
                 outcome = await self._keeper.store.attempt(
                     self._new.id, self.epoch, number, "", b""
@@ -323,7 +323,7 @@ class KeptTurn:
             self._fault(error)
         await self.outlet.recorded(attempt(number))
 
-    async def _begun(self) -> bool:
+    async def begun(self) -> bool:
         """Whether it is on record, once that is known: what happens to it may not come there first,
         and a store with several connections keeps no order. A client that reads slowly is not
         waited for."""
@@ -342,7 +342,7 @@ class KeptTurn:
             input=bytes(given.input),
         )
         try:
-            if await self._begun():
+            if await self.begun():
                 outcome = await self._keeper.store.order(order, stored_key(given.once))
                 if outcome == Ordered(given.id):
                     self._ordered.add(given.id)
