@@ -109,3 +109,20 @@ class EngineProcess:
         self.process.kill()
         self.process.wait()
         self._log.close()
+
+
+def make_certificates(folder: Path) -> Path:
+    """An authority, and a certificate of it for this machine."""
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    steps = [
+        ["req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=tests"],
+        ["req", *curve, "-keyout", "node.key", "-out", "node.csr", "-subj", "/CN=node"],
+        [
+            *("x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key"),
+            *("-CAcreateserial", "-out", "node.pem", "-extfile", "names"),
+        ],
+    ]
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for step in steps:
+        subprocess.run(["openssl", *step], cwd=folder, check=True, capture_output=True)
+    return folder
