@@ -24,6 +24,7 @@ from tests.support.postgres import Postgres
 from tests.support.process import Serve
 from tests.support.socket import Event
 from tests.support.waiting import eventually
+from tests.support.witness import TERMINAL
 
 WORDS = 120
 SCRIPT = f"""
@@ -58,7 +59,12 @@ class Client(threading.Thread):
 
     def _answer(self, key: str) -> list[Event]:
         """All events of one, wherever they were to be had."""
-        body = {"input": f"go on {key}", "stream": True, "idempotency_key": key}
+        body = {
+            "input": f"go on {key}",
+            "background": True,
+            "stream": True,
+            "idempotency_key": key,
+        }
         events: list[Event] = []
         for attempt in range(200):
             http = self._dice.choice(self._https)
@@ -71,7 +77,7 @@ class Client(threading.Thread):
                 asked = {"method": "GET", "url": path}
             with http.stream(**asked) as stream:
                 events += _told(stream)
-            if events and events[-1]["type"].rpartition(".")[2] in ("completed", "failed"):
+            if events and events[-1]["type"] in TERMINAL:
                 return events
             self.moved += bool(events)
             time.sleep(0.05 * min(attempt, 10))

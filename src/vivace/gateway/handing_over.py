@@ -72,9 +72,8 @@ class HandingOver:
         if not turns or not await self.is_possible():
             return not turns
         log.info("handing over %d turns", len(turns))
-        ending = self._runner.ending
-        self._engines.let_go(frozenset(turns))
-        ending.hands_over = True
+        left = frozenset(turns)
+        self._give_up(left)
         try:
             async with self._keeper.presence.away():
                 left = await self._given_up()
@@ -83,9 +82,13 @@ class HandingOver:
         finally:
             with contextlib.suppress(StoreError):  # the next heartbeat does it
                 await self._keeper.presence.beat()
-            ending.hands_over = False
-            self._engines.let_go(frozenset())
+            self._give_up(frozenset(turns) - left)
         return not left
+
+    def _give_up(self, turns: frozenset[str]) -> None:
+        """Their runs here end when they are found to be taken, which may be a little later."""
+        self._runner.ending.given_up = turns
+        self._engines.let_go(turns)
 
     async def is_possible(self) -> bool:
         """Whether somebody is there who would take them."""

@@ -29,8 +29,8 @@ class Ending:
     def __init__(self, keeper: Keeper, archive: Archive) -> None:
         self._keeper = keeper
         self._archive = archive
-        self.hands_over = False
-        """Whether what is taken away now was given up: whoever reads it is to come back for it."""
+        self.given_up: frozenset[str] = frozenset()
+        """Turns that were handed over last: whoever reads one is to come back for it."""
 
     async def on_record(
         self, kept: KeptTurn, run: Run, link: Link, last: list[Event], name: str
@@ -70,7 +70,7 @@ class Ending:
         if ticket.follower is not None:
             self._keeper.forget(ticket.follower.id)
         ticket.steers, ticket.follower = [], None
-        why = _handed_over(run.id) if self.hands_over else _taken(run.id)
+        why = _handed_over(run.id) if run.id in self.given_up else _taken(run.id)
         told = Say(error_frame(why, ticket.lane))
         await home.act([told, *home.settle(ticket, None)])
 
