@@ -197,6 +197,7 @@ class Machine:
             "build_store": lambda *_: store,
             "build_journal": lambda *_: journal,
             "build_keyrings": lambda *_: [],
+            "build_colleagues": lambda *_: None,
             "build_engine": engine,
             "Metrics": _Nothing,
         }

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from vivace.errors import (
+    CannotDrain,
     Forbidden,
     InvalidRequest,
     KeyBusy,
@@ -26,7 +27,9 @@ from vivace.errors import (
     Unauthorized,
     Unavailable,
 )
+from vivace.gateway.fleet_api import DrainAsked, Drained
 from vivace.gateway.refusals import HEAD_TOO_LARGE, LATE
+from vivace.gateway.shown import Shown
 from vivace.protocol import chat, events, requests
 from vivace.protocol.items import Item, Message, Tool
 from vivace.protocol.messages_api import types as messages
@@ -338,6 +341,22 @@ OPERATIONS = (
         does="For Prometheus.",
         gives="text/plain; version=0.0.4; charset=utf-8",
     ),
+    Operation(
+        id="showFleet",
+        at="GET /fleet",
+        does="Gateways and engine nodes: what each has to do, and when it was heard of.",
+        gives=Shown,
+        may=(Unavailable,),
+    ),
+    Operation(
+        id="drain",
+        at="POST /fleet/drain",
+        does="Have a gateway or an engine node take no more work, or take it again. It takes an "
+        "admin key.",
+        takes=DrainAsked,
+        gives=Drained,
+        may=(*_BODY, NotFound, CannotDrain),
+    ),
 )
 
 _ANYWHERE = (InvalidRequest("it is not HTTP"), Forbidden("Host or Origin"), LATE, HEAD_TOO_LARGE)
@@ -346,10 +365,11 @@ _ANYWHERE = (InvalidRequest("it is not HTTP"), Forbidden("Host or Origin"), LATE
 _WORDS = {
     400: "The request cannot be read, or contradicts the conversation.",
     401: "There is no key, or it is not known.",
-    403: "The Host or the Origin is not allowed.",
+    403: "The Host or the Origin is not allowed, or it takes an admin key.",
     404: "There is no such model or response.",
     408: "The request did not arrive in time.",
-    409: "The idempotency key's response is in progress, and cannot be told of here yet.",
+    409: "The idempotency key's response is in progress, and cannot be told of here yet; or nobody "
+    "else could go on with the work of what is to be drained.",
     413: "The body is larger than this server takes.",
     422: "The idempotency key stands for another request.",
     429: "Over a limit; retry-after says how long.",

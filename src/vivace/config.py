@@ -173,13 +173,15 @@ LOCAL = "local"
 """The owner of everything on a server without keys."""
 
 
-class KeyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class KeyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Who may use the server, beside the keys that ``vivace keys create`` makes."""
 
     name: Annotated[Name, Meta(examples=["ada"])]
     """Whose it is: turns belong to this name."""
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", examples=["0123456789abcdef" * 4])]
     """Of the key itself: ``printf %s KEY | sha256sum``."""
+    admin: bool = False
+    """Whether it may also drain gateways and engine nodes (``vivace drain``)."""
 
     @property
     def owner(self) -> str:

@@ -12,6 +12,7 @@
     │   ├── Forbidden            403  the key or the Origin may not do this
     │   ├── NotFound             404  no such model or response
     │   ├── KeyBusy              409  an idempotency key whose turn cannot be told of here yet
+    │   ├── CannotDrain          409  nobody else could go on with its work
     │   ├── TooLarge             413  body, frame or field over its bound
     │   ├── KeyReuse             422  an idempotency key that stands for another request
     │   ├── TooManyRequests      429  over a limit; try again later
@@ -25,6 +26,7 @@
     │   ├── EngineDied           the engine itself is gone, not just this request
     │   │   ├── EngineAbsent     it was not there when it was asked
     │   │   ├── EngineSilent     it has work, and finishes none of it
+    │   │   ├── EngineDrained    it shall have no more work, which is no fault
     │   │   ├── HeldElsewhere    it works for another gateway by now, which has taken the turn
     │   │   └── CannotContinue   it cannot go on from what another has said, which is no fault
     │   └── GaveUp               too many engines died under one turn
@@ -43,6 +45,7 @@ from typing import Literal
 __all__ = [
     "Blame",
     "CannotContinue",
+    "CannotDrain",
     "ConfigError",
     "ContextOverflow",
     "DownloadError",
@@ -50,6 +53,7 @@ __all__ = [
     "EngineAbsent",
     "EngineBusy",
     "EngineDied",
+    "EngineDrained",
     "EngineError",
     "EngineOverflow",
     "EngineRefused",
@@ -158,6 +162,11 @@ class KeyBusy(RequestError):
     default_code = "idempotency_key_in_use"
 
 
+class CannotDrain(RequestError):
+    status = 409
+    default_code = "cannot_be_drained"
+
+
 class TooLarge(RequestError):
     status = 413
     default_code = "request_too_large"
@@ -244,6 +253,12 @@ class EngineAbsent(EngineDied):
 
 class EngineSilent(EngineDied):
     """The engine has work and finishes none of it, for anyone."""
+
+
+class EngineDrained(EngineDied):
+    """The engine is to have no more work, so what it has goes on elsewhere."""
+
+    blame: Blame = "never"
 
 
 class HeldElsewhere(EngineDied):

@@ -42,6 +42,9 @@ class FleetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     engines: Annotated[tuple[str, ...], Meta(examples=[["dns+wss://vivace-engines:8770"]])] = ()
     """Engine nodes: ``wss://HOST:PORT`` for one, ``dns+wss://NAME:PORT`` for all behind a name,
     which is looked up again and again. ``ws://`` and ``dns://`` are the same without encryption."""
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]*\Z", examples=["gateway-1"])] = ""
+    """What ``vivace drain`` and ``vivace top`` call this gateway. If empty, its machine's name and
+    its port."""
     key_env: str = "VIVACE_FLEET_KEY"
     """The environment variable with the key that gateways and nodes share."""
     valkey: (

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vivace.errors import ConfigError, Unauthorized
+from vivace.errors import ConfigError, Forbidden, Unauthorized
 from vivace.gateway.auth import Keys
 from vivace.gateway.keyring import Keyring
 
@@ -62,6 +62,28 @@ class KeyringSuite:
             assert re.fullmatch("key_[0-9a-f]{24}", entry.id)
             assert entry.sha256 == hashlib.sha256(key.encode()).hexdigest()
             assert (entry.name, entry.created_at) == ("anna", datetime.now(UTC).date())
+
+        play(opened, story)
+
+    def test_an_admin_key_is_one_only_if_it_was_made_so(self, opened: Opened) -> None:
+        async def story(server: Keyring, person: Keyring) -> None:
+            await person.create("anna")
+            await person.create("bert", admin=True)
+            admins = {entry.name: entry.admin for entry in await server.entries()}
+            assert admins == {"anna": False, "bert": True}
+            keys = Keys((), [server])
+            await keys.look(server)
+            for entry in await person.entries():
+                if entry.admin:
+                    keys.check_admin(entry.owner)
+                else:
+                    with pytest.raises(Forbidden, match="--admin"):
+                        keys.check_admin(entry.owner)
+            await person.revoke("bert")
+            await keys.look(server)
+            for owner in ("bert", "local", ""):
+                with pytest.raises(Forbidden):
+                    keys.check_admin(owner)
 
         play(opened, story)
 

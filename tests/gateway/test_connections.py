@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.support.server import configuration
 from vivace.config import LOCAL, LimitsConfig
 from vivace.errors import RequestError
-from vivace.gateway import app
 from vivace.gateway import connections as module
 from vivace.gateway.connections import Connections
 from vivace.gateway.metrics import Metrics
+from vivace.gateway.openings import within_file_limit
 
 
 class Plug(asyncio.Transport):
@@ -157,7 +157,7 @@ def test_connections_leave_files_for_the_store_and_the_engines(
     """-1 is how the system says that there is no limit."""
     monkeypatch.setattr("resource.getrlimit", lambda _: (files, files))
     monkeypatch.setattr("resource.setrlimit", lambda *_: None)
-    config = app._within_file_limit(configuration())
+    config = within_file_limit(configuration())
     assert config.limits.connections == connections
 
 

@@ -19,6 +19,7 @@ from vivace.link.frames import (
     Chunk,
     Fenced,
     Found,
+    Load,
     Log,
     Refused,
     Run,
@@ -220,3 +221,18 @@ class TestHistories:
             [begun] = end.received(peer, sent, 0.0)
             assert isinstance(begun, Begin)
             assert begun.items == (said[peer], more)
+
+
+def test_what_is_turned_away_counts_among_what_the_node_has_seen() -> None:
+    end, gateway = node(), GatewayEnd()
+    gateway.welcomed(Welcome("n", "i", 2, ()))
+    _, sent = gateway.run(run(0, "r1", "t1"), None)
+    end.turn_away("p", sent, "It takes no more work.")
+    stream, again = gateway.run(run(0, "r2", "t2"), None)
+    begin(end, again)
+    end.stands([Load("e", True, 1, 0, 4)], 1)
+    for message in end.outgoing("p"):
+        gateway.received(message)
+    assert gateway.running("e") == 1, "the node has told of it already"
+    assert gateway.stage == 1
+    assert stream.gone is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import ssl
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -16,7 +15,7 @@ import pytest
 
 from tests.engines.suite import answer, text_in
 from tests.support.nodes import FLEET_KEY as KEY
-from tests.support.nodes import EngineProcess
+from tests.support.nodes import EngineProcess, make_certificates
 from tests.support.waiting import in_time
 from vivace.engines.base import Chat, Work
 from vivace.engines.remote import Address, Node, RemoteEngine
@@ -138,20 +137,7 @@ def test_a_node_that_is_told_to_stop_finishes_what_it_does(tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority, and a certificate of it for this machine."""
-    folder = tmp_path_factory.mktemp("certificates")
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    steps = [
-        ["req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=tests"],
-        ["req", *curve, "-keyout", "node.key", "-out", "node.csr", "-subj", "/CN=node"],
-        [
-            *("x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key"),
-            *("-CAcreateserial", "-out", "node.pem", "-extfile", "names"),
-        ],
-    ]
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-    for step in steps:
-        subprocess.run(["openssl", *step], cwd=folder, check=True, capture_output=True)
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 def test_an_encrypted_link_needs_a_certificate_that_is_believed(

@@ -9,6 +9,7 @@ from vivace.errors import (
     EngineAbsent,
     EngineBusy,
     EngineDied,
+    EngineDrained,
     EngineError,
     EngineRefused,
     EngineSilent,
@@ -32,6 +33,7 @@ def after(turn: Failover, error: EngineError, engine: str, *, spoke: bool) -> se
         (EngineError("down", blame="always"), True, True),
         (EngineError("failed"), True, False),  # it may be the turn's own fault
         (EngineBusy("busy"), True, False),
+        (EngineDrained("drained"), True, True),
         (EngineRefused("no"), False, False),
     ],
 )
@@ -78,3 +80,11 @@ def test_engines_that_were_not_there_did_not_die_of_the_turn() -> None:
     turn = Failover()
     for name in "abcdef":
         assert after(turn, EngineAbsent("not there"), name, spoke=False) is not None
+
+
+def test_an_engine_that_is_drained_has_not_failed_and_may_have_the_turn_again() -> None:
+    turn = Failover()
+    for _ in range(10):
+        assert after(turn, EngineDrained("drained"), "a", spoke=True) == {"a"}
+    assert turn.failed == frozenset()
+    assert not turn.is_last()

@@ -33,6 +33,7 @@ class EngineProcess:
         rate: float = 400,
         port: int | None = None,
         engine: Mapping[str, object] | None = None,
+        limits: Mapping[str, object] | None = None,
         **node: Any,
     ) -> None:
         """``engine`` adds to a scripted one, or is another if it has a ``kind``; ``node`` to the
@@ -54,6 +55,7 @@ class EngineProcess:
         config = {
             "version": 1,
             "node": {"name": name, "port": self.port, **node},
+            "limits": dict(limits or {}),
             "engines": [given if "kind" in given else scripted | given],
         }
         path = place / "vivace.toml"
@@ -107,3 +109,20 @@ class EngineProcess:
         self.process.kill()
         self.process.wait()
         self._log.close()
+
+
+def make_certificates(folder: Path) -> Path:
+    """An authority, and a certificate of it for this machine."""
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    steps = [
+        ["req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=tests"],
+        ["req", *curve, "-keyout", "node.key", "-out", "node.csr", "-subj", "/CN=node"],
+        [
+            *("x509", "-req", "-in", "node.csr", "-CA", "ca.pem", "-CAkey", "ca.key"),
+            *("-CAcreateserial", "-out", "node.pem", "-extfile", "names"),
+        ],
+    ]
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for step in steps:
+        subprocess.run(["openssl", *step], cwd=folder, check=True, capture_output=True)
+    return folder

@@ -10,18 +10,15 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Literal
 
 import click
-import msgspec
-from msgspec import Struct
 
 from vivace import __version__
 from vivace.cli import options, vscode
 from vivace.cli.clients import CLIENTS, Endpoint, Person, Served
 from vivace.cli.completion import SHELLS
 from vivace.cli.editors import EDITORS
-from vivace.cli.output import put, say, styled
+from vivace.cli.reporting import Finding, report
 from vivace.cli.service_unit import NAME, Unit, unit_path
 from vivace.client.checkup import fill_gap, measure_cancel, measure_speed
 from vivace.client.connection import ClientError
@@ -48,13 +45,6 @@ _EDITORS = {
 """Programs, and what ``vivace connect`` calls them."""
 
 
-class Finding(Struct, frozen=True):
-    check: str
-    state: Literal["ok", "wrong", "hint"]
-    found: str
-    advice: str = ""
-
-
 @click.command()
 @options.url
 @options.key
@@ -65,34 +55,8 @@ def doctor(url: str, key: str | None, as_json: bool) -> None:
     Asks the server a few short questions, which takes some seconds. The exit code is 0 only if all
     is well.
     """
-    findings = asyncio.run(_examined(url, key, aloud=not as_json))
-    well = all(finding.state != "wrong" for finding in findings)
-    if as_json:
-        told = {"well": well, "checks": findings}
-        put(msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n")
+    well = asyncio.run(report(_examine(url, key), as_json=as_json))
     sys.exit(0 if well else 1)
-
-
-async def _examined(url: str, key: str | None, *, aloud: bool) -> list[Finding]:
-    findings = []
-    async for finding in _examine(url, key):
-        findings.append(finding)
-        if aloud:
-            _tell(finding)
-    return findings
-
-
-_COLOURS = {"ok": "green", "wrong": "red", "hint": "yellow"}
-
-
-def _tell(finding: Finding) -> None:
-    say(
-        styled(f"{finding.state:6}", fg=_COLOURS[finding.state]),
-        f"{finding.check:9}",
-        finding.found,
-    )
-    if finding.advice:
-        say(f"{'':15}{finding.advice}")
 
 
 async def _examine(url: str, key: str | None) -> AsyncIterator[Finding]:

@@ -70,8 +70,9 @@ class _Keys:
 
 @keys.command()
 @click.argument("name")
+@click.option("--admin", is_flag=True, help="It may also drain gateways and engine nodes.")
 @options.config
-def create(name: str, path: Path) -> None:
+def create(name: str, admin: bool, path: Path) -> None:
     """Make a key and show it, this once.
 
     NAME says whose it is. The key alone goes to standard output.
@@ -79,7 +80,7 @@ def create(name: str, path: Path) -> None:
     ours = _Keys(path)
     if ours.is_configured(name):
         raise ConfigError(f"There is a key {name!r} already, in {path}. Take another name.")
-    say(ours.run(_create(ours, name)))
+    say(ours.run(_create(ours, name, admin=admin)))
     where = ours.file.path if ours.shared is None else ours.shared.place
     say(
         f"\nThis is the key of {name!r}. It is not shown again: only its hash is kept, in "
@@ -92,12 +93,12 @@ def create(name: str, path: Path) -> None:
     )
 
 
-async def _create(ours: _Keys, name: str) -> str:
+async def _create(ours: _Keys, name: str, *, admin: bool) -> str:
     if ours.shared is None:
-        return await ours.file.create(name)
+        return await ours.file.create(name, admin=admin)
     if any(entry.name == name for entry in await ours.file.entries()):
         raise name_taken(name)
-    return await ours.shared.create(name)
+    return await ours.shared.create(name, admin=admin)
 
 
 @keys.command("list")
@@ -110,11 +111,16 @@ def list_keys(path: Path) -> None:
         say("There are no keys yet. To make one: vivace keys create NAME", err=True)
     width = max((len(entry.name) for entry in (*entries, *here)), default=0)
     for entry in entries:
-        say(f"{entry.name:{width}}  {entry.created_at}")
+        say(f"{entry.name:{width}}  {entry.created_at}{_admin(entry)}")
     for entry in here:
-        say(f"{entry.name:{width}}  {entry.created_at}  in {ours.file.place}, on this machine only")
+        where = f"in {ours.file.place}, on this machine only"
+        say(f"{entry.name:{width}}  {entry.created_at}{_admin(entry)}  {where}")
     if here:
         say("To let these in at every gateway: vivace keys import", err=True)
+
+
+def _admin(entry: KeyEntry) -> str:
+    return "  admin" if entry.admin else ""
 
 
 async def _listed(ours: _Keys) -> tuple[list[KeyEntry], list[KeyEntry]]:

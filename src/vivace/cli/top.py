@@ -24,7 +24,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from vivace.cli import options
 from vivace.cli.keyboard import keys
 from vivace.cli.output import visible
+from vivace.cli.top_fleet import fleet_tables
 from vivace.client.errors import ClientError
+from vivace.client.fleet import FleetSeen, beside, fleet
 from vivace.client.get import Unanswered, get
 
 if TYPE_CHECKING:  # drawing is for this command only; the others need not wait for its import
@@ -286,8 +288,15 @@ def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
 # -- drawing --------------------------------------------------------------------------------------
 
 
-def draw(picture: Picture, url: str, watched: float = 0, trouble: str = "") -> RenderableType:
-    """``watched`` is for how long, in seconds; ``trouble`` is why there are no newer figures."""
+def draw(
+    picture: Picture,
+    url: str,
+    watched: float = 0,
+    trouble: str = "",
+    seen: FleetSeen | None = None,
+) -> RenderableType:
+    """``watched`` is for how long, in seconds; ``trouble`` is why there are no newer figures;
+    ``seen`` is who else is there."""
     from rich.console import Group
 
     parts: list[RenderableType] = [_header(picture, url, watched, trouble), ""]
@@ -299,6 +308,8 @@ def draw(picture: Picture, url: str, watched: float = 0, trouble: str = "") -> R
         parts += ["", _queue_table(picture.queues)]
     if picture.engines:
         parts += ["", _engine_table(picture.engines)]
+    for table in fleet_tables(seen or FleetSeen()):
+        parts += ["", table]
     return Group(*parts)
 
 
@@ -406,7 +417,7 @@ def _time(seconds: float | None) -> str:
 )
 @click.option("--once", is_flag=True, help="Print one picture and end, as when piped.")
 def top(url: str, key: str | None, every: float, once: bool) -> None:
-    """Watch a server: turns, speed, queues and engines.
+    """Watch a server: turns, speed, queues and engines; other gateways, and engine nodes.
 
     Speeds and times are of the last ten seconds and count a turn when it ends. q or Ctrl-C ends
     the view.
@@ -418,7 +429,7 @@ async def _show(url: str, key: str | None, every: float, once: bool) -> None:
     from rich.console import Console
 
     console = Console(markup=False, highlight=False, emoji=False)
-    await (_print if once else _watch)(console, _Server(url, _address(url), key), every)
+    await (_print if once else _watch)(console, _Server(url, beside(url, "/metrics"), key), every)
 
 
 class _Server:
@@ -426,6 +437,8 @@ class _Server:
         self.url = url
         self._address = address
         self._key = key
+        self.fleet = FleetSeen()
+        """As it was when the figures were read."""
 
     async def read(self) -> Reading:
         try:
@@ -445,26 +458,16 @@ class _Server:
                 f"{self._address} answers with {answer.status} and no metrics of Vivace. Is "
                 "--url the address of a Vivace server?"
             )
+        with contextlib.suppress(ClientError):  # one of an older version has the figures only
+            self.fleet = await fleet(self.url, self._key)
         return reading
-
-
-def _address(url: str) -> httpx2.URL:
-    """Where the metrics are: beside /v1, not below it."""
-    try:
-        address = httpx2.URL(url)
-        sound = address.scheme in ("http", "https") and address.host
-    except httpx2.InvalidURL:
-        sound = False
-    if not sound:
-        raise ClientError(f"{url!r} is no address of a server; one looks like http://HOST:PORT/v1.")
-    path = address.path.rstrip("/").removesuffix("/v1")
-    return address.copy_with(path=f"{path}/metrics", query=None, fragment=None)
 
 
 async def _print(console: Console, server: _Server, every: float) -> None:
     before = await server.read()
     await asyncio.sleep(every)
-    console.print(draw(compute(before, await server.read()), server.url, every))
+    picture = compute(before, await server.read())
+    console.print(draw(picture, server.url, every, seen=server.fleet))
 
 
 async def _watch(console: Console, server: _Server, every: float) -> None:
@@ -485,7 +488,8 @@ async def _watch(console: Console, server: _Server, every: float) -> None:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
                 watched = time.monotonic() - began
-                live.update(draw(history.picture(), server.url, watched, trouble), refresh=True)
+                shown = draw(history.picture(), server.url, watched, trouble, server.fleet)
+                live.update(shown, refresh=True)
                 await asyncio.sleep(every)
                 try:
                     history.add(await server.read())

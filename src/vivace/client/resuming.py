@@ -26,6 +26,8 @@ _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 2.0
 _IN_USE = "idempotency_key_in_use"
 """Somebody answers the request who cannot be reached yet."""
+_LEAVING = "server_shutting_down"
+"""Another server has the answer, or would give one."""
 
 Event = dict[str, Any]
 
@@ -92,7 +94,7 @@ class ResumingWire:
             except Broken as broken:
                 await self._come_back(self._broken or broken)
                 continue
-            if self._unheard and event.type == "error" and event.failure.code == _IN_USE:
+            if self._is_elsewhere(event):
                 told = event.failure.told()
                 await self._come_back(self._broken or Broken(str(told), told.code))
                 continue
@@ -101,6 +103,14 @@ class ResumingWire:
 
     async def close(self) -> None:
         await self._wire.close()
+
+    def _is_elsewhere(self, event: ServerEvent) -> bool:
+        """Whether the answer is to be had on another connection."""
+        if event.type != "error":
+            return False
+        if event.failure.code == _LEAVING:
+            return self._resumable
+        return self._unheard is not None and event.failure.code == _IN_USE
 
     # -- what was said ----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import contextlib
 import logging
 import secrets
 import ssl
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from http import HTTPStatus
 
@@ -41,11 +42,13 @@ from vivace.link.frames import (
     MAX_FRAME,
     SUBPROTOCOL,
     WINDOW,
+    Drain,
     Found,
     Hello,
     Measured,
     Offer,
     Run,
+    Stage,
     ToGateway,
     ToNode,
     Welcome,
@@ -105,6 +108,8 @@ class Node:
         gateway is gone, for another to take it."""
         self.name = ""
         self.incarnation = ""
+        self.version = 0
+        """Of the link, which both speak."""
         self.engines: tuple[RemoteEngine, ...] = ()
         self.trouble: str | None = _UNTRIED
         """Why there is no link."""
@@ -120,6 +125,10 @@ class Node:
         self._telling: asyncio.TimerHandle | None = None
         self._giving_up: asyncio.TimerHandle | None = None
         self._closing = False
+        self.let_go: frozenset[str] = frozenset()
+        """Turns that another gateway is about to go on with."""
+        self.heard_at: float | None = None
+        """When it said something last, by the monotonic clock."""
 
     # -- the link ---------------------------------------------------------------------------------
 
@@ -207,6 +216,7 @@ class Node:
     def _received(
         self, socket: LinkSocket[ToNode, ToGateway], messages: Sequence[ToGateway]
     ) -> None:
+        self.heard_at = time.monotonic()
         for message in messages:
             if isinstance(message, Welcome):
                 self._welcomed(socket, message)
@@ -223,7 +233,7 @@ class Node:
 
     def _welcomed(self, socket: LinkSocket[ToNode, ToGateway], welcome: Welcome) -> None:
         self.name = welcome.node or self._address.url.partition("://")[2]
-        self.incarnation = welcome.incarnation
+        self.incarnation, self.version = welcome.incarnation, welcome.version
         self.trouble = None
         self._give_up_in(None)
         lost, messages = self._end.welcomed(welcome)
@@ -266,6 +276,21 @@ class Node:
         self._closing = True
         self._give_up()
 
+    @property
+    def url(self) -> str:
+        return self._address.url
+
+    @property
+    def stage(self) -> Stage:
+        """How far it is drained, as it said last."""
+        return self._end.stage
+
+    def drain(self, *, on: bool, seconds: float | None = None) -> None:
+        """Have it take no more work from anyone, or take it again. It must be linked, and speak
+        version 2."""
+        assert self._socket is not None
+        self._socket.say([Drain(on, seconds)])
+
     # -- engines ----------------------------------------------------------------------------------
 
     @property
@@ -274,16 +299,20 @@ class Node:
         return self.linked.is_set() or self.trouble == _UNTRIED or self._giving_up is not None
 
     def healthy(self, engine: str) -> bool:
+        """Whether it takes work."""
         load = self._end.loads.get(engine)
-        return self._socket is not None and (load is None or load.healthy)
+        return self._socket is not None and not self.stage and (load is None or load.healthy)
 
     def running(self, engine: str) -> int:
         return self._end.running(engine) if self._socket is not None else 0
 
     def taken(self, engine: str) -> int:
         """Running and waiting there."""
+        return self.running(engine) + self.waiting(engine)
+
+    def waiting(self, engine: str) -> int:
         load = self._end.loads.get(engine)
-        return self.running(engine) + (load.waiting if load is not None else 0)
+        return load.waiting if load is not None and self._socket is not None else 0
 
     async def lengths(
         self, engine: str, parts: Sequence[Sequence[Item]], model: str
@@ -362,6 +391,12 @@ class Node:
     def closed(self, stream: Stream) -> None:
         """Nobody reads it any more."""
         self._wakes.pop(stream, None)
+        if stream.run.turn in self.let_go and not self._closing:
+            asyncio.get_running_loop().call_later(_PATIENCE, self._stop, stream)
+        else:
+            self._stop(stream)
+
+    def _stop(self, stream: Stream) -> None:
         stop = self._end.stop(stream)
         if stop is not None and self._socket is not None:
             self._socket.say([stop])

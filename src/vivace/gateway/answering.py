@@ -46,9 +46,10 @@ class Answering:
         while True:
             engine = await plan.place.engine(tell)
             try:
-                with self._listening.reading(engine.name, run, attempts, meter):
+                with self._listening.reading(engine.name, run, attempts, meter) as listener:
                     work = _known(run, attempts.work, meter)
                     async with self._slot(run, engine, plan, work) as ready:
+                        listener.begun = True
                         return await self._generate(run, ready, attempts, meter)
             except EngineError as error:
                 if isinstance(error, HeldElsewhere):

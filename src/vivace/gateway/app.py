@@ -8,14 +8,12 @@ import gc
 import logging
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -34,7 +32,7 @@ from vivace.config import (
     stand_ins,
 )
 from vivace.conversation.session import Limits
-from vivace.engines.base import Card, Engine
+from vivace.engines.base import Engine
 from vivace.engines.building import build_engine
 from vivace.engines.llamacpp import accelerators, llamacpp_command
 from vivace.errors import ConfigError, StoreError
@@ -44,12 +42,16 @@ from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
 from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
+from vivace.gateway.draining import Draining
 from vivace.gateway.elsewhere.asking import Asking
 from vivace.gateway.elsewhere.carrying import Carrying
 from vivace.gateway.elsewhere.runs import SharedRuns
+from vivace.gateway.examining import examine
 from vivace.gateway.fleet import Fleet
+from vivace.gateway.fleet_api import FleetApi
 from vivace.gateway.front import Front
-from vivace.gateway.http import fault, json_response, speaks_errors, wrong_address
+from vivace.gateway.handing_over import HandingOver
+from vivace.gateway.http import fault, wrong_address
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.counting import counted
 from vivace.gateway.keeping.kept import Keeper
@@ -59,8 +61,11 @@ from vivace.gateway.listening import Listening
 from vivace.gateway.membership import Membership
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
+from vivace.gateway.models_api import ModelsApi
+from vivace.gateway.openings import listen, within_file_limit
 from vivace.gateway.parts import (
     build_bell,
+    build_colleagues,
     build_journal,
     build_keyrings,
     build_limiter,
@@ -87,13 +92,11 @@ __all__ = [
     "Gateway",
     "accelerators",
     "build_shared_keys",
+    "examine",
     "llamacpp_command",
     "migrate_store",
     "serve",
 ]
-
-if sys.platform != "win32":
-    import resource
 
 log = logging.getLogger("vivace")
 
@@ -213,7 +216,31 @@ class Gateway:
         )
         self.connections = Connections(limits, config.server.trusted_proxies, self.metrics)
         self.door = WebSocketDoor(self.runner, max_seconds=limits.connection_minutes * 60)
+        self.colleagues = build_colleagues(config.store)
+        self.draining = self._draining(config)
         self.app = self._app(config)
+
+    def _draining(self, config: Config) -> Draining:
+        name = config.fleet.name or f"{socket.gethostname()}:{config.server.port}"
+        holder, table = self.keeper.holder, self.colleagues
+        if table is None:
+            return Draining(self.runner, self.door, holder, name)
+        giving = HandingOver(self.runner, self.keeper, self.recovery, table, self.fleet)
+        return Draining(self.runner, self.door, holder, name, table, giving)
+
+    def _fleet_api(self, config: Config) -> FleetApi:
+        return FleetApi(
+            self.keys,
+            self.catalogue,
+            self.dispatch,
+            self.fleet,
+            self.draining,
+            self.memory,
+            self.keeper.holder,
+            self.colleagues,
+            dead_after=config.fleet.dead_after_seconds,
+            drain_seconds=config.limits.drain_seconds,
+        )
 
     def _app(self, config: Config) -> ASGIApp:
         max_body = config.limits.body_megabytes * _MEGABYTE
@@ -221,8 +248,8 @@ class Gateway:
             *ResponsesApi(self.runner, max_body).routes(),
             *ChatApi(self.runner, max_body).routes(),
             *MessagesApi(self.runner, self.catalogue, max_body).routes(),
-            Route("/v1/models", self._models),
-            Route("/v1/models/{name:path}", speaks_errors(self._model)),
+            *ModelsApi(self.catalogue).routes(),
+            *self._fleet_api(config).routes(),
             Route("/healthz", self._healthz),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
@@ -268,6 +295,7 @@ class Gateway:
             self.supervisor.watch("heartbeat", self._beat)
             self.supervisor.watch("presence", self.keeper.presence.watch)
             self.supervisor.watch("orders", self.carrying.watch)
+            self.supervisor.watch("what is wanted of this gateway", self.draining.watch)
             if self._config.fleet.valkey is not None:
                 self.supervisor.watch("wake-ups", self.bell.watch)
         else:
@@ -298,6 +326,7 @@ class Gateway:
                 await engine.stop()
             await self.limiter.close()
             await self.keeper.write_owed()
+            await self.draining.gone()
             # Together: each waits a while for a database that does not answer.
             await asyncio.gather(self.archive.close(), self.keys.close())
             self.keeper.close()
@@ -336,7 +365,10 @@ class Gateway:
         """Others that share the store know by this that we live; what the dead held has an end."""
         while True:
             with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
-                await self.recovery.look(dead_after=self._config.fleet.dead_after_seconds)
+                if self.draining.active:  # it takes no turns of others either
+                    await self.keeper.presence.beat()
+                else:
+                    await self.recovery.look(dead_after=self._config.fleet.dead_after_seconds)
             await asyncio.sleep(self._config.fleet.heartbeat_seconds)
 
     async def _prune(self) -> None:
@@ -362,40 +394,11 @@ class Gateway:
                 return
 
     async def drain(self) -> None:
-        await self.runner.drain(self._config.limits.drain_seconds)
+        await self.draining.leave(self._config.limits.drain_seconds)
         self.connections.leave()
         await self.door.close()
 
     # -- small endpoints --------------------------------------------------------------------------
-
-    def _describe(self, card: Card) -> dict[str, object]:
-        return {
-            "id": card.name,
-            "object": "model",
-            "created": 0,
-            "owned_by": card.owned_by,
-            "context_window": card.context,
-            "fill_in_the_middle": card.fills,
-            "service_tier": card.name in self.catalogue.service_tiers,
-            "reasoning_efforts": card.efforts,
-            "default_reasoning_effort": card.effort,
-        }
-
-    async def _models(self, request: Request) -> HttpResponse:
-        # An editor that started Codex has it say its own name there, so any name will do.
-        if "originator" in request.headers and "client_version" in request.query_params:
-            return self._codex_models()
-        cards = [self._describe(card) for card in self.catalogue.cards]
-        return json_response({"object": "list", "data": cards})
-
-    def _codex_models(self) -> HttpResponse:
-        models = self.catalogue.for_codex
-        answer = json_response(models.body)
-        answer.headers["etag"] = models.etag
-        return answer
-
-    async def _model(self, request: Request) -> HttpResponse:
-        return json_response(self._describe(self.catalogue.card(request.path_params["name"])))
 
     async def _healthz(self, request: Request) -> HttpResponse:
         return PlainTextResponse("ok\n")
@@ -413,8 +416,8 @@ class Gateway:
 
     def _unready(self) -> Iterator[str]:
         """Why no requests should be sent here."""
-        if self.runner.draining:
-            yield "shutting down"
+        if why := self.draining.why:
+            yield why
         if not any(engine.healthy() for engine in self.catalogue.engines) and not self._own:
             yield "no engine node is connected"
         for engine in self._own:
@@ -521,10 +524,10 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
 
 def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
     """Listen until told to stop. ``ready`` is called once requests are answered."""
-    config = _within_file_limit(config)
+    config = within_file_limit(config)
     gateway = Gateway(config, base)  # a second one on this store is refused before it takes a port
     try:
-        listener = _listen(config)
+        listener = listen(config)
     except ConfigError:
         asyncio.run(gateway.archive.close())
         raise
@@ -544,37 +547,3 @@ def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
 
     with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
         runner.run(run())
-
-
-def _within_file_limit(config: Config) -> Config:
-    """Each connection is an open file. The usual limit of 1,024 is for programs with few, so we ask
-    for more; what we do not get must not be missing where turns are stored and engines reached."""
-    if sys.platform == "win32":
-        return config
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # macOS says unlimited and means less
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = files * 3 // 4
-    if files == resource.RLIM_INFINITY or config.limits.connections <= most:
-        return config
-    log.info(
-        "takes %d connections, not limits.connections = %d: it may open %d files (ulimit -n)",
-        most,
-        config.limits.connections,
-        files,
-    )
-    return replace(config, limits=replace(config.limits, connections=most))
-
-
-def _listen(config: Config) -> socket.socket:
-    host, port = config.server.host, config.server.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=4096)
-    except OSError as error:
-        why = str(error.strerror).partition(" (while")[0]  # Python repeats the address behind it
-        raise ConfigError(
-            f"Cannot listen on {host}:{port}: {why}. Stop the other program, or choose "
-            "another port with server.port or VIVACE_PORT."
-        ) from error

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from vivace.conversation.deltas import Delta, Finished
 from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Tally, Thoughts, Work
-from vivace.errors import EngineDied, EngineError, EngineSilent
+from vivace.errors import EngineDied, EngineDrained, EngineError, EngineSilent
 from vivace.gateway.meter import Meter
 from vivace.gateway.planning import Plan, Planner
 from vivace.gateway.ports import EngineLog
@@ -85,12 +85,14 @@ class Attempts:
             raise error
         if isinstance(error, EngineSilent):
             return "silent"
+        if isinstance(error, EngineDrained):
+            return "drained"
         return "died" if isinstance(error, EngineDied) else "failed"
 
-    def could_move(self) -> bool:
+    def could_move(self, *, dies: bool = True) -> bool:
         """Whether there is another engine that could go on from here, and the turn not be given up
-        for having left this one."""
-        if self._failover.is_last():
+        for having left this one. ``dies``: whether that counts as one of its engines' deaths."""
+        if dies and self._failover.is_last():
             return False
         work = self.work
         if self._said:

@@ -33,6 +33,7 @@ class Keys:
         """By the hash of each key; who needs none has none."""
         self._names: dict[str, str] = {}
         """Of each owner who may speak."""
+        self._admins: frozenset[str] = frozenset()
         self._complaints: dict[Keyring, str] = {}
         self._problems: list[str] = []
         self._closed = closed
@@ -67,6 +68,7 @@ class Keys:
             log.warning("nobody may come in: there is no key. Make one: vivace keys create NAME")
         self._owners = {key.sha256: key.owner for key in keys} if self.needed else {"": LOCAL}
         self._names = {key.owner: key.name for key in keys} if self.needed else {LOCAL: LOCAL}
+        self._admins = frozenset(key.owner for key in keys if key.admin)
 
     async def look(self, keyring: Keyring) -> dict[str, str]:
         """Take up a change; returns the owners of what was taken back, and their names.
@@ -96,6 +98,16 @@ class Keys:
         if owner not in self._names and self.unread:
             raise self._unknown_yet()
         return owner in self._names
+
+    def check_admin(self, owner: str) -> None:
+        """Refuse whoever may use the server and not run it. Where nobody needs a key, nobody has
+        shown that they run it."""
+        if owner not in self._admins:
+            raise Forbidden(
+                "This takes an admin key. Make one where the server runs: vivace keys create NAME "
+                "--admin; and give it with VIVACE_KEY or --key.",
+                code="admin_key_required",
+            )
 
     async def close(self) -> None:
         for keyring in self._made:

@@ -13,6 +13,7 @@ import logging
 import os
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -22,13 +23,16 @@ from vivace.engines.taking_over import TakenLog, has_log, take_over
 from vivace.errors import ConfigError
 from vivace.fleet_config import FleetConfig, NodeAddress, check_fleet, fleet_key, node_address
 from vivace.gateway.membership import Membership
+from vivace.gateway.shown import EngineShown, NodeShown, NodeState
 from vivace.scheduling.scheduler import Room
 from vivace.supervisor import Supervisor
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "addresses_of", "dial_address", "trust"]
 
 log = logging.getLogger("vivace.fleet")
 
+_LOOK_AT_DRAINED = 0.1
+"""Seconds between two looks at nodes that are drained, for turns that can leave them by now."""
 _LOOK_UP_AGAIN = 5.0
 """Seconds between two looks at a name's addresses."""
 _KNOWN_WITHIN = 2.0
@@ -64,7 +68,7 @@ class Fleet:
         self._gateway = gateway
         self._addresses = [node_address(url) for url in config.engines]
         self._key = fleet_key(config, environment) if self._addresses else ""
-        self._tls = _trust(config, base) if any(each.secure for each in self._addresses) else None
+        self._tls = trust(config, base) if any(each.secure for each in self._addresses) else None
         self._orphan_seconds = orphan_seconds
         self._linked: dict[Address, _Linked] = {}
         self._unknown = len(self._addresses)
@@ -73,6 +77,8 @@ class Fleet:
 
     def start(self) -> None:
         """Reach for the nodes, and keep in touch with them until the supervisor stops."""
+        if self._addresses:
+            self._supervisor.watch("drained nodes", self._clear)
         for each in self._addresses:
             if each.many:
                 name = f"nodes behind {each.host}:{each.port}"
@@ -93,28 +99,48 @@ class Fleet:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_KNOWN_WITHIN):
                 await self._known.wait()
-        return await take_over(self._nodes, turn, epoch, attempt)
+        return await take_over(self.nodes, turn, epoch, attempt)
 
     async def has(self, turn: str, attempt: int) -> bool:
         """Whether a node has the log of this attempt, or of a later one."""
-        return await has_log(self._nodes, turn, attempt)
+        return await has_log(self.nodes, turn, attempt)
 
     @property
-    def _nodes(self) -> list[Node]:
+    def nodes(self) -> list[Node]:
+        """Those that were found, linked or not."""
         return [each.node for each in self._linked.values()]
 
+    def shown(self) -> tuple[NodeShown, ...]:
+        return tuple(_shown(node) for node in self.nodes)
+
+    def drain(self, address: str, *, on: bool, seconds: float | None) -> None:
+        """Of a node that is linked."""
+        for node in self.nodes:
+            if node.url == address:
+                node.drain(on=on, seconds=seconds)
+
+    def let_go(self, turns: frozenset[str]) -> None:
+        """What nodes say of these is heard by another gateway soon."""
+        for node in self.nodes:
+            node.let_go = turns
+
+    async def _clear(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_AT_DRAINED)
+            for linked in self._linked.values():
+                if linked.node.stage and linked.node.linked.is_set():
+                    for engine in linked.engines:
+                        self._membership.clear(engine, begun=linked.node.stage == 2)
+
     def _address(self, node: NodeAddress, host: str) -> Address:
-        place = f"[{host}]" if ":" in host else host
-        scheme = "wss" if node.secure else "ws"
-        tls = self._tls if node.secure else None
-        return Address(f"{scheme}://{place}:{node.port}", self._key, tls, node.host)
+        return dial_address(node, host, self._key, self._tls)
 
     async def _keep_looking(self, name: NodeAddress) -> None:
         """All addresses of a name, as they come and go."""
         ours: set[Address] = set()
         new = True
         while True:
-            found = {self._address(name, host) for host in await _look_up(name)}
+            found = {self._address(name, host) for host in await addresses_of(name)}
             # An answer without any address is more often a fault of who answers than the truth.
             found = found or ours
             for address in found - ours:
@@ -180,14 +206,23 @@ class Fleet:
                 )
 
 
-def _trust(config: FleetConfig, base: Path) -> ssl.SSLContext:
+def dial_address(node: NodeAddress, host: str, key: str, tls: ssl.SSLContext | None) -> Address:
+    """``host``: one of those behind its name."""
+    place = f"[{host}]" if ":" in host else host
+    scheme = "wss" if node.secure else "ws"
+    return Address(f"{scheme}://{place}:{node.port}", key, tls if node.secure else None, node.host)
+
+
+def trust(config: FleetConfig, base: Path) -> ssl.SSLContext:
+    """By which certificates nodes are believed."""
     try:
         return ssl.create_default_context(cafile=base / config.ca if config.ca else None)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"fleet.ca cannot be used: {error}.") from error
 
 
-async def _look_up(name: NodeAddress) -> set[str]:
+async def addresses_of(name: NodeAddress) -> set[str]:
+    """None if there are none now, for whatever reason."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(name.host, name.port, type=socket.SOCK_STREAM)
@@ -195,3 +230,33 @@ async def _look_up(name: NodeAddress) -> set[str]:
         log.warning("%s has no address now: %s", name.host, error.strerror)
         return set()
     return {str(address[0]) for *_, address in found}
+
+
+def _shown(node: Node) -> NodeShown:
+    linked = node.linked.is_set()
+    engines = tuple(
+        EngineShown(
+            name=engine.name,
+            takes_work=engine.healthy(),
+            running=node.running(engine.offer.name),
+            waiting=node.waiting(engine.offer.name),
+            slots=engine.offer.slots,
+        )
+        for engine in node.engines
+    )
+    state: NodeState = "ready"
+    if not linked:
+        state = "away"
+    elif node.stage:
+        busy = any(each.running or each.waiting for each in engines)
+        state = ("draining" if node.stage == 1 else "moving") if busy else "drained"
+    heard = node.heard_at
+    return NodeShown(
+        name=node.name or node.url,
+        address=node.url,
+        state=state,
+        trouble=None if linked else node.trouble or "the link is broken",
+        link=node.version,
+        last_heard_seconds=None if heard is None else round(time.monotonic() - heard, 1),
+        engines=engines,
+    )

@@ -67,8 +67,8 @@ class KeyFile:
     async def entries(self) -> list[KeyEntry]:
         return self._entries()
 
-    async def create(self, name: str) -> str:
-        key, entry = new_key(name)
+    async def create(self, name: str, *, admin: bool = False) -> str:
+        key, entry = new_key(name, admin=admin)
         with self._alone():
             entries = self._entries()
             if any(each.name == name for each in entries):

@@ -30,8 +30,8 @@ class SharedKeys:
         found = await self._table.changed(None)
         return [] if found is None else [*_entries(found)]
 
-    async def create(self, name: str) -> str:
-        key, entry = new_key(name)
+    async def create(self, name: str, *, admin: bool = False) -> str:
+        key, entry = new_key(name, admin=admin)
         if not await self.add(entry):
             raise name_taken(name)
         return key

@@ -70,7 +70,7 @@ class Keyring(Protocol):
     async def entries(self) -> list[KeyEntry]:
         """All keys, whatever was told before."""
 
-    async def create(self, name: str) -> str:
+    async def create(self, name: str, *, admin: bool = False) -> str:
         """A new key, which is told here and nowhere else."""
 
     async def revoke(self, name: str) -> None:
@@ -79,13 +79,14 @@ class Keyring(Protocol):
     async def close(self) -> None: ...
 
 
-def new_key(name: str) -> tuple[str, KeyEntry]:
+def new_key(name: str, *, admin: bool = False) -> tuple[str, KeyEntry]:
     key = f"viv_{secrets.token_urlsafe(32)}"
     fields = {
         "id": f"key_{secrets.token_hex(12)}",
         "name": name,
         "sha256": hashlib.sha256(key.encode()).hexdigest(),
         "created_at": datetime.now(UTC).date(),
+        "admin": admin,
     }
     try:
         return key, msgspec.convert(fields, type=KeyEntry)

@@ -10,7 +10,7 @@ from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 
 from vivace.engines.base import Chat, Engine, Sampling, Work
-from vivace.errors import EngineError, EngineSilent
+from vivace.errors import EngineDrained, EngineError, EngineSilent
 from vivace.gateway.attempts import Attempts
 from vivace.gateway.meter import Meter
 from vivace.gateway.runs import Run
@@ -35,7 +35,10 @@ class _Listener:
         assert task is not None
         self.engine = engine
         self.run = run
-        self.leaves = False
+        self.begun = False
+        """Whether the engine works on it; one that others ask, too, may have it wait first."""
+        self.leaves: EngineError | None = None
+        """Why it leaves its engine, once it does."""
         self._attempts = attempts
         self._meter = meter
         self._task = task
@@ -51,11 +54,13 @@ class _Listener:
         unread = (tally.input or self._attempts.estimate) - tally.cached
         return Reader(tally.steps, max(0, unread), tally.output > 0)
 
-    def leave(self) -> bool:
+    def leave(self, why: EngineError) -> bool:
         """Give up the engine, if another could go on."""
-        if self.leaves or self.run.stopping is not None or not self._attempts.could_move():
+        if self.leaves is not None or self.run.stopping is not None:
             return False
-        self.leaves = True
+        if not self._attempts.could_move(dies=not isinstance(why, EngineDrained)):
+            return False
+        self.leaves = why
         return self._task.cancel()
 
 
@@ -93,21 +98,30 @@ class Listening:
         return self._silence.silent(engine)
 
     @contextmanager
-    def reading(self, engine: str, run: Run, attempts: Attempts, meter: Meter) -> Iterator[None]:
-        """While a turn reads this engine. If that falls silent and another could go on, this ends
-        with ``EngineSilent``."""
+    def reading(
+        self, engine: str, run: Run, attempts: Attempts, meter: Meter
+    ) -> Iterator[_Listener]:
+        """While a turn reads this engine. If that falls silent or is drained, and another could go
+        on, this ends with ``EngineSilent`` or ``EngineDrained``."""
         listener = self._listeners[run.id] = _Listener(engine, run, attempts, meter)
         try:
-            yield
+            yield listener
         except asyncio.CancelledError:
-            if not listener.leaves:
+            if listener.leaves is None:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
             if run.stopping is not None:  # somebody ended the turn in the same moment
                 raise
-            raise EngineSilent(f"{engine} has work and does none of it.") from None
+            raise listener.leaves from None
         finally:
             del self._listeners[run.id]
+
+    def clear(self, engine: str, *, begun: bool) -> None:
+        """It is drained: turns that wait there go elsewhere if they can, and those that it has
+        ``begun`` with too. One whose client is being told something is left for the next time."""
+        for each in self._listeners.values():
+            if each.engine == engine and (begun or not each.begun) and not each.run.unsent:
+                each.leave(EngineDrained(f"{engine} is drained."))
 
     async def watch(self) -> None:
         while True:
@@ -125,7 +139,8 @@ class Listening:
                 waiting[each.engine].append(each)
         silent = [name for name in self._names if self._is_silent(name, waiting[name], now)]
         for name in silent:  # when all are known, so that nobody goes to another that is
-            if not [each for each in waiting[name] if not each.leave()]:
+            why = f"{name} has work and does none of it."
+            if not [each for each in waiting[name] if not each.leave(EngineSilent(why))]:
                 self._ask(name)  # those who stay will hear it speak
 
     def _is_silent(self, name: str, waiting: list[_Listener], now: float) -> bool:

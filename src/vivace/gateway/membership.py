@@ -47,6 +47,10 @@ class Membership:
         self._dispatch.join(engine.name, room, self._catalogue.tiers, queueing)
         log.info("%s is here: %s, %d slots", engine.name, engine.cards[0].name, room.slots)
 
+    def clear(self, engine: Engine, *, begun: bool) -> None:
+        """It is drained: what waits for it goes elsewhere, and what it has ``begun`` with too."""
+        self._listening.clear(engine.name, begun=begun)
+
     def leave(self, engine: Engine) -> None:
         """It takes no new turns. Nothing happens if it is not here, or another has its name: a link
         may be found broken after its node has come back over a new one."""

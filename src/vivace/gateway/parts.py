@@ -18,12 +18,13 @@ from vivace.gateway.key_table import SharedKeys
 from vivace.gateway.keyring import Keyring
 from vivace.gateway.ports import Bell
 from vivace.scheduling.tiers import Tier
-from vivace.store.base import Journal, Store
+from vivace.store.base import GatewayTable, Journal, Store
 from vivace.store.journal import FileJournal
 from vivace.store.sqlite import SqliteStore
 
 __all__ = [
     "build_bell",
+    "build_colleagues",
     "build_journal",
     "build_keyrings",
     "build_limiter",
@@ -60,6 +61,16 @@ def build_shared_keys(config: StoreConfig) -> SharedKeys:
     with _needing("store.url", "asyncpg", "postgres"):
         from vivace.store.postgres_keys import PostgresKeys
     return SharedKeys(PostgresKeys(config.url), config.place)
+
+
+def build_colleagues(config: StoreConfig) -> GatewayTable | None:
+    """A store in a file has one gateway."""
+    if config.url is None:
+        return None
+    check_store(config)
+    with _needing("store.url", "asyncpg", "postgres"):
+        from vivace.store.postgres_gateways import PostgresGateways
+    return PostgresGateways(config.url)
 
 
 def migrate_store(config: StoreConfig) -> list[str]:

@@ -22,6 +22,7 @@ from vivace.engines.messages import estimate_tokens
 from vivace.errors import (
     CannotContinue,
     EngineDied,
+    EngineDrained,
     EngineError,
     EngineSilent,
     RequestError,
@@ -210,7 +211,7 @@ class Planner:
         failed.leave(outcome)
         try:
             again = replace(job, avoid=shunned)
-            if waits or work.said is not None or isinstance(error, EngineSilent):
+            if waits or work.said is not None or isinstance(error, EngineSilent | EngineDrained):
                 # What it has waited before is over.
                 again = replace(again, begun=True, since=time.monotonic())
             plan.place = self._dispatch.enter(again)

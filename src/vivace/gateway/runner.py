@@ -123,6 +123,9 @@ class Runner:
         self.ending = Ending(keeper, archive)
         self.reviving = Reviving(recovery, self.connect)
         self.draining = False
+        """No new turns."""
+        self.leaving = False
+        """Nor any that follow those that run."""
         self.background = Tasks()
         """What goes on when its client has left."""
         self.telling = Telling(archive, memory, runs, shared=asking is not None)
@@ -215,16 +218,21 @@ class Runner:
             if connection.owner == owner:
                 connection.revoke()
 
-    async def drain(self, seconds: float) -> None:
-        """Take no new turns; let running ones finish, and stop those that do not in time."""
-        self.draining = True
-        try:
+    @property
+    def running(self) -> list[Run]:
+        return [*self._running]
+
+    async def calm(self, seconds: float) -> bool:
+        """Wait until nothing runs, and no longer than so many seconds; whether that is so."""
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._calm.wait(), seconds)
-        except TimeoutError:
-            for run in list(self._running):
-                run.stop_for_good()
-            with suppress(TimeoutError):  # some wait for a client that takes nothing
-                await asyncio.wait_for(self._calm.wait(), _LAST_WORDS)
+        return not self._running
+
+    async def stop(self) -> None:
+        """End what runs."""
+        for run in self.running:
+            run.stop_for_good()
+        await self.calm(_LAST_WORDS)  # some wait for a client that takes nothing
 
 
 class Connection:
@@ -450,7 +458,7 @@ class Connection:
 
     async def _run(self, ticket: Ticket) -> None:
         try:
-            if ticket.line and self._runner.draining:
+            if ticket.line and self._runner.leaving:
                 raise going_down()
             adopted = self._adopted.get(ticket.id)
             if adopted is not None and not self._runner.knows(self.owner):

@@ -11,6 +11,7 @@
     Stop, Attach ────────────────────────────► Fenced, where another holds the turn by now
     Measure ─────────────────────────────────► Measured, to nodes whose offers say so
           ◄─────────────────────────────────── Found, to who takes the turn of another gateway
+    Drain ───────────────────────────────────► how far that is, to all, with Load
     Beat ────────────────────────────────────► and the same from the node, with Load
 
 A frame is a list of messages, each an array in MessagePack. Readers skip fields that they do not
@@ -42,6 +43,7 @@ __all__ = [
     "Beat",
     "Broke",
     "Chunk",
+    "Drain",
     "Fenced",
     "Found",
     "Heard",
@@ -57,6 +59,7 @@ __all__ = [
     "Reach",
     "Refused",
     "Run",
+    "Stage",
     "Stop",
     "Taken",
     "Tallied",
@@ -70,15 +73,19 @@ __all__ = [
 ]
 
 SUBPROTOCOL = "vivace-link.1"
-VERSIONS = (1,)
+VERSIONS = (1, 2)
 """Which we speak; the one before the newest stays in here for as long as fleets have it.
 
 1: the first.
+2: Drain.
 """
 MAX_FRAME = 1_000_000
 """Bytes. Whoever sends more is not one of us."""
 Kind = Literal["interactive", "agent", "background"]
 """How urgent it is, as in ``scheduling/queue.py``."""
+Stage = Literal[0, 1, 2]
+"""0: the node takes work. 1: it takes no more, and who waits there goes elsewhere. 2: what it has
+begun with goes elsewhere, too."""
 WINDOW = 256
 """Entries that may be on their way in one stream."""
 
@@ -190,6 +197,14 @@ class Stop(_Message, frozen=True, tag=4):
     stream: Count
 
 
+class Drain(_Message, frozen=True, tag=5):
+    """Take no more work, or take it again. For nodes that speak version 2."""
+
+    on: bool
+    seconds: Patience | None = None
+    """For which what has begun may stay; without, as the node is set up."""
+
+
 class Measure(_Message, frozen=True, tag=7):
     """How long is this? Asked before a turn is, where its gateway cannot tell whether it fits."""
 
@@ -223,6 +238,7 @@ class Welcome(_Message, frozen=True, tag=10):
     """This run of the node: what another has said is not known to it."""
     version: int
     offers: tuple[Offer, ...]
+    stage: Stage = 0
 
 
 class Taken(_Message, frozen=True, tag=11):
@@ -312,6 +328,7 @@ class Loads(_Message, frozen=True, tag=17):
     loads: tuple[Load, ...]
     seen: Count
     """How many runs of this link are in there."""
+    stage: Stage = 0
 
 
 class Measured(_Message, frozen=True, tag=19):
@@ -320,7 +337,7 @@ class Measured(_Message, frozen=True, tag=19):
     """Of each part; none if they could not be counted."""
 
 
-ToNode = Hello | Run | Attach | Heard | Stop | Measure | Piece | Beat
+ToNode = Hello | Run | Attach | Heard | Stop | Drain | Measure | Piece | Beat
 ToGateway = (
     Welcome
     | Taken

@@ -29,6 +29,7 @@ from vivace.link.frames import (
     Reach,
     Refused,
     Run,
+    Stage,
     Stop,
     Taken,
     Tallied,
@@ -95,6 +96,7 @@ class GatewayEnd:
         self._histories = Histories()
         self._incarnation = ""
         self.loads: dict[str, Load] = {}
+        self.stage: Stage = 0
 
     @property
     def streams(self) -> Sequence[Stream]:
@@ -199,7 +201,7 @@ class GatewayEnd:
                     stream.begun = True
             case Loads():
                 self.loads = {load.engine: load for load in message.loads}
-                self._seen = message.seen
+                self._seen, self.stage = message.seen, message.stage
         return [], []
 
     def _chunk(self, chunk: Chunk) -> list[Stream]:
@@ -264,7 +266,7 @@ class GatewayEnd:
     def welcomed(self, welcome: Welcome) -> tuple[list[Stream], list[ToNode]]:
         """A link is there again: read on, or learn that the node is another. Returns who is lost,
         and what is to be said."""
-        self.loads = {}
+        self.loads, self.stage = {}, welcome.stage
         self._runs = self._seen = 0
         if welcome.incarnation != self._incarnation:
             self._incarnation = welcome.incarnation

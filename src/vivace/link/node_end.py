@@ -33,6 +33,7 @@ from vivace.link.frames import (
     NeedHistory,
     Refused,
     Run,
+    Stage,
     Stop,
     Taken,
     Tallied,
@@ -315,6 +316,16 @@ class NodeEnd:
         elif reader in log.readers:
             log.readers.remove(reader)
 
+    def knows(self, run: str) -> bool:
+        """Whether it was begun here: who asks again for it asks for nothing new."""
+        return run in self._logs
+
+    def turn_away(self, peer: str, run: Run, why: str) -> None:
+        """It is not to be begun here, which is no fault of the engine's."""
+        known = self._peers[peer]
+        known.runs += 1
+        known.says.append(Broke(run.stream, "EngineAbsent", why, None, "never"))
+
     # -- engines ----------------------------------------------------------------------------------
 
     def said(self, run: str, entries: Iterable[Entry], tally: Tallied, now: float) -> None:
@@ -349,11 +360,11 @@ class NodeEnd:
             return True
         return len(log.entries) < log.holder.credit
 
-    def stands(self, loads: Iterable[Load]) -> None:
+    def stands(self, loads: Iterable[Load], stage: Stage = 0) -> None:
         """Tell gateways how things stand with the engines, if they do not know."""
         told = tuple(loads)
         for peer in self._peers.values():
-            loaded = Loads(told, peer.runs)
+            loaded = Loads(told, peer.runs, stage)
             if loaded != peer.loaded:
                 peer.loaded = loaded
                 peer.says.append(loaded)

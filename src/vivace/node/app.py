@@ -30,7 +30,7 @@ from vivace.fleet_config import NodeConfig, fleet_key
 from vivace.link.frames import (
     MAX_FRAME,
     SUBPROTOCOL,
-    Broke,
+    Drain,
     Hello,
     Load,
     Measure,
@@ -45,6 +45,7 @@ from vivace.link.frames import (
 )
 from vivace.link.node_end import Begin, NodeEnd
 from vivace.logs import on_loop_error
+from vivace.node.draining import Draining
 from vivace.node.lengths import Lengths
 from vivace.node.works import Works
 from vivace.scheduling.scheduler import Room
@@ -55,6 +56,8 @@ __all__ = ["EngineNode", "new_loop", "run_node"]
 log = logging.getLogger("vivace.node")
 
 _MEGABYTE = 1_000_000
+_HANDING_OVER = 2.0
+"""Seconds that gateways get to take elsewhere what has begun."""
 _LOOK = 0.1
 """Seconds between two looks at the engines; what has changed is told."""
 
@@ -88,6 +91,7 @@ class EngineNode:
         self._flushing = False
         self._loaded = False
         self._leaving = False
+        self._draining = Draining(config.limits.drain_seconds)
 
     # -- its life ---------------------------------------------------------------------------------
 
@@ -148,10 +152,11 @@ class EngineNode:
         return context
 
     async def drain(self, seconds: float) -> None:
-        """Take no new work; wait until what runs has ended, and no longer than so many seconds."""
-        self._leaving = True
+        """Take no new work; wait until what runs has ended. What has not in so many seconds goes on
+        at another node, if it can."""
+        self._draining.for_good(seconds, time.monotonic())
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds + _HANDING_OVER):
                 await self._works.finished()
 
     # -- links ------------------------------------------------------------------------------------
@@ -168,14 +173,14 @@ class EngineNode:
             return connection.respond(HTTPStatus.UNAUTHORIZED, "The key is not this node's.\n")
         if request.path != "/link":
             return connection.respond(HTTPStatus.NOT_FOUND, "There is /link here.\n")
-        if self._unready():
+        if self._leaving or not self._loaded:  # one that is drained is read on
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{self._unready()}\n")
         return None
 
     def _unready(self) -> str:
         if self._leaving:
             return "shutting down"
-        return "" if self._loaded else "loading models"
+        return self._draining.why if self._loaded else "loading models"
 
     async def _link(self, connection: ServerConnection) -> None:
         """One gateway, for as long as its link lasts."""
@@ -211,11 +216,15 @@ class EngineNode:
         if peer not in self._sockets:
             raise LinkError("A gateway must say hello first.")
         if isinstance(message, Measure):
-            self._lengths.measure(message, partial(self._tell, peer))
+            self._lengths.measure(message, partial(self._tell_length, peer))
             return
         now = time.monotonic()
-        if isinstance(message, Run) and self._leaving:
-            socket.say([Broke(message.stream, "EngineAbsent", "It is shut down.", None, "never")])
+        if isinstance(message, Drain):
+            self._drain(message, now)
+            return
+        full = self._draining.stage(now) or self._leaving
+        if full and isinstance(message, Run) and not self._end.knows(message.run):
+            self._end.turn_away(peer, message, "It takes no more work.")
             return
         for do in self._end.received(peer, message, now):  # type: ignore[arg-type]
             if isinstance(do, Begin):
@@ -224,6 +233,14 @@ class EngineNode:
                 self._works.halt(do.run)
         self._works.room()
 
+    def _drain(self, asked: Drain, now: float) -> None:
+        if asked.on:
+            self._draining.begin(asked.seconds, now)
+        else:
+            self._draining.undo()
+        log.info("%s", self._draining.why or "takes work")
+        self._tell()
+
     def _welcome(self, peer: str, socket: LinkSocket[ToGateway, ToNode], hello: Hello) -> None:
         version = agreed(hello.versions)
         self._sockets[peer] = socket
@@ -231,10 +248,11 @@ class EngineNode:
         offers = tuple(
             _offer(config, self._engines[config.name]) for config in self._config.engines
         )
-        socket.say([Welcome(self._config.node.name, self._incarnation, version, offers)])
+        stage = self._draining.stage(time.monotonic())
+        socket.say([Welcome(self._config.node.name, self._incarnation, version, offers, stage)])
         log.info("linked to gateway %s", hello.gateway)
 
-    def _tell(self, peer: str, measured: Measured) -> None:
+    def _tell_length(self, peer: str, measured: Measured) -> None:
         if peer in self._sockets:  # it may be gone by now
             self._sockets[peer].say([measured])
 
@@ -259,18 +277,23 @@ class EngineNode:
             for halt in self._end.tick(time.monotonic()):
                 self._works.halt(halt.run)
             self._works.look()
-            self._end.stands(
-                Load(
-                    each.name,
-                    engine.healthy(),
-                    engine.running(),
-                    self._works.waiting(each.name),
-                    each.slots,
-                )
-                for each in self._config.engines
-                for engine in [self._engines[each.name]]
+            self._tell()
+
+    def _tell(self) -> None:
+        """Gateways how things stand."""
+        loads = [
+            Load(
+                each.name,
+                engine.healthy(),
+                engine.running(),
+                self._works.waiting(each.name),
+                each.slots,
             )
-            self._flush_soon()
+            for each in self._config.engines
+            for engine in [self._engines[each.name]]
+        ]
+        self._end.stands(loads, self._draining.stage(time.monotonic()))
+        self._flush_soon()
 
 
 def _offer(config: EngineConfig, engine: Engine) -> Offer:

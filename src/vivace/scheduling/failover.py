@@ -5,6 +5,7 @@
     it had said nothing     wherever another may do what this one did not
     it had said something   where the engine is at fault: what was said stays, another goes on
     3 engines died          it may be the turn that they die of, so it is given up
+    its engine is drained   wherever another may do it; nobody has failed
 
 An engine that died under a turn may have it again once it is back, and one that was only silent if
 nobody else can; one that failed it may not.
@@ -16,6 +17,7 @@ from vivace.errors import (
     CannotContinue,
     EngineAbsent,
     EngineDied,
+    EngineDrained,
     EngineError,
     EngineSilent,
     GaveUp,
@@ -51,6 +53,8 @@ class Failover:
                 "so it is not given to another. Try it again, or shorten what it asks; whoever "
                 "runs this server finds in its log what the engines died of."
             ) from error
+        if isinstance(error, EngineDrained):  # it may have it again, should it be brought back
+            return self.failed | {engine}
         if not error.elsewhere or (spoke and error.blame != "always"):
             return None
         if isinstance(error, EngineSilent):
@@ -62,4 +66,6 @@ class Failover:
 
 def _died(error: EngineError) -> bool:
     """Whether it died while it worked on this turn."""
-    return isinstance(error, EngineDied) and not isinstance(error, EngineAbsent | CannotContinue)
+    return isinstance(error, EngineDied) and not isinstance(
+        error, EngineAbsent | EngineDrained | CannotContinue
+    )

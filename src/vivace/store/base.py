@@ -17,6 +17,7 @@ from vivace.store.values import (
     Accepted,
     AccessKey,
     AccessKeys,
+    Colleague,
     Done,
     Ended,
     Fenced,
@@ -38,15 +39,18 @@ from vivace.store.values import (
     TurnEnd,
     TurnRecord,
     UnknownParent,
+    Wanted,
 )
 
 __all__ = [
     "Accepted",
     "AccessKey",
     "AccessKeys",
+    "Colleague",
     "Done",
     "Ended",
     "Fenced",
+    "GatewayTable",
     "Journal",
     "Kept",
     "Key",
@@ -68,6 +72,7 @@ __all__ = [
     "TurnEnd",
     "TurnRecord",
     "UnknownParent",
+    "Wanted",
 ]
 
 
@@ -222,5 +227,27 @@ class KeyTable(Protocol):
 
     async def remove(self, name: str) -> bool:
         """Whether there was a key of this name."""
+
+    async def close(self) -> None: ...
+
+
+class GatewayTable(Protocol):
+    """The gateways that share a store, and what is wanted of them. A gateway is in there once it
+    has beaten."""
+
+    async def tell(self, gateway: str, name: str, about: bytes) -> Wanted | None:
+        """What this one says of itself; returns what is wanted of it, None if it is not there."""
+
+    async def all(self, seconds: float) -> list[Colleague]:
+        """Those that were heard of within so many seconds."""
+
+    async def drain(self, gateway: str, seconds: float | None) -> bool:
+        """Want it to take no more turns, or with None to take them again; whether it is there."""
+
+    async def clock(self) -> float:
+        """Seconds since 1970, as the store counts them."""
+
+    async def leave(self, gateway: str) -> None:
+        """From now on it counts as gone, until it beats again: others may take its turns."""
 
     async def close(self) -> None: ...

@@ -19,18 +19,20 @@ __all__ = ["PostgresKeys"]
 # One statement, so one snapshot: no key is seen without the revision that it belongs to. Unless the
 # revision is another, nothing is read but its row.
 _CHANGED = """
-SELECT revision, ever, id, name, sha256, created_at
+SELECT revision, ever, id, name, sha256, created_at, admin
 FROM access_keys_now LEFT JOIN access_keys ON true
 WHERE revision IS DISTINCT FROM $1::uuid
 ORDER BY access_keys.created_at, access_keys.name
 """
 
 _ADD = """
-INSERT INTO access_keys (id, name, sha256, created_at) VALUES ($1, $2, $3, $4)
+INSERT INTO access_keys (id, name, sha256, created_at, admin) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO NOTHING RETURNING id
 """
 
-_SAME = "SELECT FROM access_keys WHERE id = $1 AND name = $2 AND sha256 = $3"
+_SAME = """
+SELECT FROM access_keys WHERE id = $1 AND name = $2 AND sha256 = $3 AND admin = $4
+"""
 
 _NAMED = "SELECT id FROM access_keys WHERE name = $1"
 
@@ -54,6 +56,7 @@ class PostgresKeys:
                 name=row["name"],
                 sha256=row["sha256"],
                 created_at=row["created_at"],
+                admin=row["admin"],
             )
             for row in rows
             if row["id"] is not None
@@ -63,9 +66,10 @@ class PostgresKeys:
     async def add(self, key: AccessKey) -> Done | KeyInUse:
         async def work(db: Connection) -> Done | KeyInUse:
             row = (key.id, key.name, key.sha256)
-            if await db.fetchval(_ADD, *row, key.created_at) is not None:
+            if await db.fetchval(_ADD, *row, key.created_at, key.admin) is not None:
                 return Done()
-            return Done() if await db.fetchrow(_SAME, *row) is not None else KeyInUse()
+            same = await db.fetchrow(_SAME, *row, key.admin)
+            return Done() if same is not None else KeyInUse()
 
         return await self._connections.run(work)
 

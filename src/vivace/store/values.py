@@ -17,6 +17,7 @@ __all__ = [
     "Accepted",
     "AccessKey",
     "AccessKeys",
+    "Colleague",
     "Done",
     "Ended",
     "Fenced",
@@ -38,6 +39,7 @@ __all__ = [
     "TurnEnd",
     "TurnRecord",
     "UnknownParent",
+    "Wanted",
 ]
 
 RECORDED = "recorded"
@@ -204,6 +206,8 @@ class AccessKey(Struct, frozen=True, kw_only=True):
     name: str
     sha256: str
     created_at: date
+    admin: bool = False
+    """Whether it may move work between gateways and engine nodes."""
 
 
 class AccessKeys(Struct, frozen=True):
@@ -214,6 +218,29 @@ class AccessKeys(Struct, frozen=True):
     keys: tuple[AccessKey, ...]
     ever: bool
     """Whether there was one at any time."""
+
+
+# -- gateways -------------------------------------------------------------------------------------
+
+
+class Wanted(Struct, frozen=True):
+    """What a gateway is to do."""
+
+    drain: float | None
+    """Take no more turns, and hand over those that have not ended in so many seconds."""
+
+
+class Colleague(Struct, frozen=True, kw_only=True):
+    """A gateway, as all know of it that share the store."""
+
+    id: str
+    name: str
+    """Of its own choice; two may have the same."""
+    about: bytes
+    """What it tells of itself, in JSON; empty of one that tells nothing."""
+    drain: float | None
+    silent: float
+    """Seconds since it was heard of, by the store's clock."""
 
 
 # -- outcomes -------------------------------------------------------------------------------------

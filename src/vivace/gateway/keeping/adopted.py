@@ -17,6 +17,7 @@ from vivace.conversation.so_far import SoFar
 from vivace.conversation.steering import Accepted
 from vivace.conversation.turn import Turn
 from vivace.errors import LogError
+from vivace.gateway.keeping.handed_over import handed_over
 from vivace.gateway.meter import Meter
 from vivace.gateway.ports import EngineLog
 from vivace.protocol.codec import decode_create, decode_steer_input
@@ -138,6 +139,8 @@ def read(record: TurnRecord, left: Kept | None) -> Adopted:
             while rest and rest[0].startswith(_JSON):
                 made, *rest = rest
             return Adopted(record, read_response(made), [*map(decode, rest)], left.whole)
+        if (handed := handed_over(record)) is not None:
+            return Adopted(record, *handed, whole=True)
         created = read_response(bytes(_request.decode(record.request or b"").response))
     except (LogError, msgspec.DecodeError, UnicodeDecodeError):
         nothing = CreateResponse(CreateBody())

@@ -10,7 +10,7 @@ from vivace.conversation.chain import Link
 from vivace.conversation.response import open_response
 from vivace.conversation.session import Say, Ticket
 from vivace.conversation.turn import Turn
-from vivace.errors import RequestError
+from vivace.errors import RequestError, Unavailable
 from vivace.gateway.archive import Archive
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ids import now
@@ -29,6 +29,8 @@ class Ending:
     def __init__(self, keeper: Keeper, archive: Archive) -> None:
         self._keeper = keeper
         self._archive = archive
+        self.given_up: frozenset[str] = frozenset()
+        """Turns that were handed over last: whoever reads one is to come back for it."""
 
     async def on_record(
         self, kept: KeptTurn, run: Run, link: Link, last: list[Event], name: str
@@ -68,7 +70,8 @@ class Ending:
         if ticket.follower is not None:
             self._keeper.forget(ticket.follower.id)
         ticket.steers, ticket.follower = [], None
-        told = Say(error_frame(_taken(run.id), ticket.lane))
+        why = _handed_over(run.id) if run.id in self.given_up else _taken(run.id)
+        told = Say(error_frame(why, ticket.lane))
         await home.act([told, *home.settle(ticket, None)])
 
     def _follows(
@@ -81,6 +84,15 @@ class Ending:
         response = open_response(follower.request, follower.id, turn.response.model, now())
         self._keeper.remember(follower.id, response, ())
         return self._keeper.new_turn(follower, response, owner)
+
+
+def _handed_over(response_id: str) -> RequestError:
+    return Unavailable(
+        f"This server is drained, and another goes on with response '{response_id}'. Connect "
+        "again, and resume it.",
+        code="server_shutting_down",
+        retry_after=1,
+    )
 
 
 def _taken(response_id: str) -> RequestError:

@@ -232,6 +232,11 @@ class KeptTurn:
         return self._new.id
 
     @property
+    def number(self) -> int:
+        """Of the engine that works on it, counted over all gateways."""
+        return self._attempt
+
+    @property
     def is_there(self) -> bool:
         """Whether it is known to be on record, and not known to be another's."""
         on_record = self._on_record
@@ -314,7 +319,8 @@ class KeptTurn:
 
     async def _go_on(self, number: int) -> None:
         try:
-            if await self._begun():
+            if await self.begun():
+                await self._keeper.presence.renewed()  # if it is given up, that stays on record
                 outcome = await self._keeper.store.attempt(
                     self._new.id, self.epoch, number, "", b""
                 )
@@ -327,7 +333,7 @@ class KeptTurn:
             self._fault(error)
         await self.outlet.recorded(attempt(number))
 
-    async def _begun(self) -> bool:
+    async def begun(self) -> bool:
         """Whether it is on record, once that is known: what happens to it may not come there first,
         and a store with several connections keeps no order. A client that reads slowly is not
         waited for."""
@@ -347,7 +353,7 @@ class KeptTurn:
             at_item_end=at_item_end,
         )
         try:
-            if await self._begun():
+            if await self.begun():
                 outcome = await self._keeper.store.order(order, stored_key(given.once))
                 if outcome == Ordered(given.id):
                     self._ordered.add(given.id)

@@ -10,9 +10,10 @@ A gateway that has no company need not be silent when the store is away: nobody 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from vivace.errors import Unavailable
 from vivace.store.base import Order, Store
@@ -47,6 +48,8 @@ class Presence:
         self.claims: list[Callable[[], Claims]] = []
         """Who knows of turns that are held here."""
         self.lapses = 0
+        self._beating = asyncio.Lock()
+        self._away = False
 
     @property
     def sure(self) -> bool:
@@ -77,23 +80,38 @@ class Presence:
 
     async def beat(self) -> list[Order]:
         """Returns the open orders to turns that are held here. Raises ``StoreError``."""
+        async with self._beating:
+            return [] if self._away else await self._beat()
+
+    async def _beat(self) -> list[Order]:
         began = time.monotonic()
         orders = await self._store.beat(self._holder, "")
         if not self.shared:
             return orders
         company = await self._store.company(self._holder, _COMPANY)
         if not self.sure:
-            await self._look()
+            self.lapses += 1
+            await self.look()
         self._alone = not company
         self.gateways = company + 1
         self._until = began + self._lease
         self._renewed.set()
         return orders
 
-    async def _look(self) -> None:
-        """At what others may have taken. What begins or ends meanwhile is looked at by its own
-        writes."""
-        self.lapses += 1
+    @contextlib.asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        """Inside the block others may take what is held here: nothing is said of it, and no
+        heartbeat calls it back. After it, what was taken is known before anything is said."""
+        async with self._beating:
+            self._away, self._until, self._alone = True, 0.0, False
+        try:
+            yield
+        finally:
+            self._away = False  # the next heartbeat looks at what was taken
+
+    async def look(self) -> None:
+        """Let go of what others have taken. What begins or ends meanwhile is looked at by its own
+        writes. Raises ``StoreError``."""
         held_here = {name: claim for claims in self.claims for name, claim in claims().items()}
         on_record = await self._store.held(self._holder) if held_here else {}
         for name, (epoch, lose) in held_here.items():

@@ -319,6 +319,10 @@ class Recovery:
     def has_waiting(self) -> bool:
         return bool(self._waiting)
 
+    @property
+    def waiting(self) -> list[WaitingTurn]:
+        return [*self._waiting.values()]
+
     def wanted(self) -> list[WaitingTurn]:
         """Those that an engine is to work on, and may have room for by now."""
         now = time.monotonic()

@@ -1,0 +1,87 @@
+"""Gateways in PostgreSQL: what each tells, what is wanted of it, and one that leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from tests.support.postgres import Postgres
+from vivace.gateway.ids import new_id
+from vivace.store.base import Fenced, NewTurn, Taken, Wanted
+from vivace.store.postgres import PostgresStore
+from vivace.store.postgres_gateways import PostgresGateways
+
+DEAD_AFTER = 3600.0
+TURN = new_id("resp")
+
+
+def run(
+    postgres: Postgres, check: Callable[[PostgresGateways, PostgresStore], Awaitable[None]]
+) -> None:
+    url = postgres.emptied()
+
+    async def whole() -> None:
+        gateways = PostgresGateways(url)
+        store = PostgresStore(url, max_age=86_400, max_bytes=10**9)
+        try:
+            await store.open()
+            await asyncio.wait_for(check(gateways, store), 30)
+        finally:
+            await gateways.close()
+            await store.close()
+
+    asyncio.run(whole())
+
+
+def test_a_gateway_tells_of_itself_once_it_has_beaten_and_hears_what_is_wanted(
+    postgres: Postgres,
+) -> None:
+    async def check(gateways: PostgresGateways, store: PostgresStore) -> None:
+        assert await gateways.tell("g1", "one", b"{}") is None
+        await store.beat("g1", "")
+        assert await gateways.tell("g1", "one", b"{}") == Wanted(None)
+        assert await gateways.drain("g1", 2.5)
+        assert not await gateways.drain("g2", 2.5)
+        await store.beat("g1", "")
+        assert await gateways.tell("g1", "one", b"[]") == Wanted(2.5)
+        (shown,) = await gateways.all(60)
+        assert (shown.id, shown.name, shown.about, shown.drain) == ("g1", "one", b"[]", 2.5)
+        assert shown.silent < 30
+        assert await gateways.drain("g1", None)
+        assert await gateways.tell("g1", "one", b"[]") == Wanted(None)
+
+    run(postgres, check)
+
+
+def test_who_leaves_counts_as_gone_at_once_until_it_beats_again(postgres: Postgres) -> None:
+    async def check(gateways: PostgresGateways, store: PostgresStore) -> None:
+        for name in ("g1", "g2"):
+            await store.beat(name, "")
+        new = NewTurn(
+            id=TURN, owner="ada", holder="g1", request=b"", input=b"[]", created_at=int(time.time())
+        )
+        await store.accept(new)
+        assert isinstance(await store.take(TURN, 1, "g2", DEAD_AFTER), Fenced)
+        await gateways.leave("g1")
+        assert [each.id for each in await store.orphans("g2", DEAD_AFTER)] == [TURN]
+        (turn,) = await store.open_turns(TURN, "ada")
+        assert turn.silent is not None
+        assert turn.silent > DEAD_AFTER
+        assert [each.id for each in await gateways.all(60)] == ["g2"]
+        await store.beat("g1", "")
+        assert await store.orphans("g2", DEAD_AFTER) == []
+        assert isinstance(await store.take(TURN, 1, "g2", DEAD_AFTER), Fenced)
+        await gateways.leave("g1")
+        assert isinstance(await store.take(TURN, 1, "g2", DEAD_AFTER), Taken)
+        await store.beat("g1", "")
+        assert await store.held("g1") == {}
+
+    run(postgres, check)
+
+
+def test_the_databases_clock_is_told(postgres: Postgres) -> None:
+    async def check(gateways: PostgresGateways, store: PostgresStore) -> None:
+        assert abs(await gateways.clock() - time.time()) < 30
+
+    run(postgres, check)
