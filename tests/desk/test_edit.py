@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from vivace.desk.person import Unattended
 from vivace.desk.targets import open_target
 from vivace.edits.placing.region import Region
 from vivace.engines.base import Chat, Work
-from vivace.engines.scripted import Reply, Say
+from vivace.engines.scripted import Reply, Say, Stall
 from vivace.protocol.requests import Prediction
 from vivace.syntax.finding import Finding, Severity
 from vivace.workspace.journal import Journal
@@ -74,16 +75,19 @@ def run(
     gateway: RunningGateway,
     file: Path,
     person: Somebody,
-    answer: str,
+    answer: str | Sequence[Reply],
     sketch: str | None = None,
+    *,
+    patient: bool = False,
     **settings: object,
 ) -> Result:
-    gateway.engine.play([Reply(then=(Say(f"```python\n{answer}```"),))])
+    code = Reply(then=(Say(f"```python\n{answer}```"),))
+    gateway.engine.play([code] if isinstance(answer, str) else answer)
 
     async def edit() -> Result:
         workspace = Workspace(file.parent)
         async with open_connection(gateway.url, None) as connection:
-            asker = Asker(connection, person, workspace, MODEL, sketch=sketch, patient=False)
+            asker = Asker(connection, person, workspace, MODEL, sketch=sketch, patient=patient)
             journal = Journal(workspace, file.parent.parent / "state")
             editing = Editing(asker, Journaled(journal), Settings(**settings))  # type: ignore[arg-type]
             return await editing.run([open_target(workspace, str(file))], "use b in all functions")
@@ -278,3 +282,30 @@ def test_how_far_the_old_code_is_believed_goes_with_what_is_foretold(
     gateway.engine.play([Reply(then=(Say(f"```python\n{NEW}```"),))])
     asyncio.run(edit())
     assert heard == [Prediction(f"```python\n{OLD}```", leniency=leniency)]
+
+
+# -- a model that only copies, or does not stop ---------------------------------------------------
+
+
+def test_a_model_that_only_copies_is_asked_what_has_to_be_different(
+    gateway: RunningGateway, file: Path
+) -> None:
+    person = Somebody()
+    explains = Say(f"Both lines forget b.\n\n```python\n{NEW}```")
+    replies = [
+        Reply(when="have to be different, and how", then=(explains,)),
+        Reply(then=(Say(f"```python\n{OLD}```"),)),
+    ]
+    result = run(gateway, file, person, replies, patient=True)
+    assert result.applied
+    assert file.read_text() == NEW
+    assert person.kinds().count("Asked") == 2
+
+
+def test_what_is_said_after_the_code_is_not_waited_for(gateway: RunningGateway, file: Path) -> None:
+    chatter = (Say(f"```python\n{NEW}```\nI changed both functions."), Stall(60), Say(" Enjoy!"))
+    began = time.perf_counter()
+    result = run(gateway, file, Somebody(), [Reply(then=chatter)])
+    assert result.applied
+    assert file.read_text() == NEW
+    assert time.perf_counter() - began < 30

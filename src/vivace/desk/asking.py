@@ -27,6 +27,7 @@ from vivace.edits.attempt import (
     Outcome,
     Task,
     accepted,
+    explained,
     others,
     plan,
     plan_delegate,
@@ -34,6 +35,7 @@ from vivace.edits.attempt import (
     retry,
 )
 from vivace.edits.context import Context
+from vivace.edits.formats import BUG
 from vivace.edits.importing.project import Modules
 from vivace.edits.placing.region import Region
 from vivace.edits.renaming.renames import names_to_look_for
@@ -54,6 +56,8 @@ __all__ = ["LENIENCY", "Asker", "Made", "Sampling"]
 
 _ROOM = 512
 """Tokens that an answer may have beside the code it repeats."""
+_EXPLAINED_ROOM = 256
+"""The same where it says what has to be different: a small model may never come to an end of it."""
 LENIENCY = 0.0
 """Nats by which old code is preferred behind the first change of a rewrite; 0 is off."""
 _ELSEWHERE = 2
@@ -109,6 +113,9 @@ class Asker:
     guesses: bool = False
     """Whether the likeliest places do where nobody knows which is meant: nothing will be applied
     that nobody has looked at."""
+    mends: bool = False
+    """Whether it is about a bug that somebody else found: a small model says what is wrong before
+    it writes the code."""
     fixing: Fixing | None = None
     """The finding that is to be fixed, if that is what is asked: an edit that leaves it is none."""
     _context: Context = field(default_factory=Context)
@@ -151,11 +158,15 @@ class Asker:
         return words_elsewhere(target.path, names) if names else None
 
     async def _try_others(self, first: Made) -> Made | None:
-        """After an answer that does not hold: elsewhere in the file, or the same with the reason
-        where the model is large enough to understand it; then another model, which begins
-        afresh."""
+        """After an answer that does not hold: the same place once more where it was only copied,
+        elsewhere in the file, or the same with the reason where the model is large enough to
+        understand it; then another model, which begins afresh."""
         best = first
         task, target = first.plan.task, first.target
+        if _copied(first.outcome) and not first.plan.explained:
+            if (found := await self._better(best, explained(first.plan), self.model)) is None:
+                return None
+            best = found
         for places in others(first.plan, first.outcome)[:_ELSEWHERE]:
             if best.outcome.good:
                 return best
@@ -197,7 +208,8 @@ class Asker:
         context = self._told(target)
         if self.sketch is not None:
             return plan_delegate(task, self.sketch, context, model, places)
-        return plan(task, context, model, places)
+        made = plan(task, context, model, places)
+        return explained(made, BUG) if self.mends else made
 
     def _told(self, target: Target) -> Context:
         """What is told before the request: it only grows, so that it is read only once."""
@@ -290,7 +302,7 @@ class Asker:
             "input": [{"role": item.role, "content": item.content} for item in new],
             "store": False,
             "temperature": self.sampling.temperature,
-            "max_output_tokens": _ROOM + len(asked.prediction) // 2,
+            "max_output_tokens": _room(asked),
             "prediction": {"type": "content", "content": asked.prediction},
         }
         if self.leniency and asked.format == "region":
@@ -318,6 +330,10 @@ class _Reader:
         self._attempt = Attempt(asked)
         self._said: list[str] = []
 
+    @property
+    def complete(self) -> bool:
+        return self._attempt.complete
+
     def show(self, text: str) -> None:
         self._said.append(text)
         self._person.tell(Answered(text, tuple(self._attempt.feed(text))))
@@ -330,7 +346,7 @@ class _Reader:
 
     def finish(self, modules: Modules | None, *, cut_off: bool) -> Outcome:
         outcome = self._attempt.finish(modules)
-        if not cut_off:
+        if not cut_off or self.complete:
             return outcome
         said = Finding(
             "cut_off",
@@ -364,6 +380,15 @@ def _undecided(target: Target, asked: EditPlan, model: str) -> Made:
 def _mendable(outcome: Outcome) -> bool:
     """Whether another answer could be better: none is where other files may use what is renamed."""
     return any(problem.code != "rename" for problem in outcome.problems)
+
+
+def _room(asked: EditPlan) -> int:
+    beside = _EXPLAINED_ROOM if asked.explained else _ROOM
+    return beside + len(asked.prediction) // 2
+
+
+def _copied(outcome: Outcome) -> bool:
+    return {problem.code for problem in outcome.problems} == {"unchanged"}
 
 
 def _tier(response: Response | None) -> str | None:
