@@ -77,8 +77,6 @@ def run(
     person: Somebody,
     answer: str | Sequence[Reply],
     sketch: str | None = None,
-    *,
-    patient: bool = False,
     **settings: object,
 ) -> Result:
     code = Reply(then=(Say(f"```python\n{answer}```"),))
@@ -87,7 +85,7 @@ def run(
     async def edit() -> Result:
         workspace = Workspace(file.parent)
         async with open_connection(gateway.url, None) as connection:
-            asker = Asker(connection, person, workspace, MODEL, sketch=sketch, patient=patient)
+            asker = Asker(connection, person, workspace, MODEL, sketch=sketch, patient=False)
             journal = Journal(workspace, file.parent.parent / "state")
             editing = Editing(asker, Journaled(journal), Settings(**settings))  # type: ignore[arg-type]
             return await editing.run([open_target(workspace, str(file))], "use b in all functions")
@@ -282,24 +280,6 @@ def test_how_far_the_old_code_is_believed_goes_with_what_is_foretold(
     gateway.engine.play([Reply(then=(Say(f"```python\n{NEW}```"),))])
     asyncio.run(edit())
     assert heard == [Prediction(f"```python\n{OLD}```", leniency=leniency)]
-
-
-# -- a model that only copies, or does not stop ---------------------------------------------------
-
-
-def test_a_model_that_only_copies_is_asked_what_has_to_be_different(
-    gateway: RunningGateway, file: Path
-) -> None:
-    person = Somebody()
-    explains = Say(f"Both lines forget b.\n\n```python\n{NEW}```")
-    replies = [
-        Reply(when="have to be different, and how", then=(explains,)),
-        Reply(then=(Say(f"```python\n{OLD}```"),)),
-    ]
-    result = run(gateway, file, person, replies, patient=True)
-    assert result.applied
-    assert file.read_text() == NEW
-    assert person.kinds().count("Asked") == 2
 
 
 def test_what_is_said_after_the_code_is_not_waited_for(gateway: RunningGateway, file: Path) -> None:

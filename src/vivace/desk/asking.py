@@ -35,7 +35,6 @@ from vivace.edits.attempt import (
     retry,
 )
 from vivace.edits.context import Context
-from vivace.edits.formats import BUG
 from vivace.edits.importing.project import Modules
 from vivace.edits.placing.region import Region
 from vivace.edits.renaming.renames import names_to_look_for
@@ -158,15 +157,11 @@ class Asker:
         return words_elsewhere(target.path, names) if names else None
 
     async def _try_others(self, first: Made) -> Made | None:
-        """After an answer that does not hold: the same place once more where it was only copied,
-        elsewhere in the file, or the same with the reason where the model is large enough to
-        understand it; then another model, which begins afresh."""
+        """After an answer that does not hold: elsewhere in the file, or the same with the reason
+        where the model is large enough to understand it; then another model, which begins
+        afresh."""
         best = first
         task, target = first.plan.task, first.target
-        if _copied(first.outcome) and not first.plan.explained:
-            if (found := await self._better(best, explained(first.plan), self.model)) is None:
-                return None
-            best = found
         for places in others(first.plan, first.outcome)[:_ELSEWHERE]:
             if best.outcome.good:
                 return best
@@ -209,7 +204,7 @@ class Asker:
         if self.sketch is not None:
             return plan_delegate(task, self.sketch, context, model, places)
         made = plan(task, context, model, places)
-        return explained(made, BUG) if self.mends else made
+        return explained(made) if self.mends else made
 
     def _told(self, target: Target) -> Context:
         """What is told before the request: it only grows, so that it is read only once."""
@@ -385,10 +380,6 @@ def _mendable(outcome: Outcome) -> bool:
 def _room(asked: EditPlan) -> int:
     beside = _EXPLAINED_ROOM if asked.explained else _ROOM
     return beside + len(asked.prediction) // 2
-
-
-def _copied(outcome: Outcome) -> bool:
-    return {problem.code for problem in outcome.problems} == {"unchanged"}
 
 
 def _tier(response: Response | None) -> str | None:

@@ -2,7 +2,7 @@
 
     plan       what to ask a model, and what it will probably say
     Attempt    its answer in, hunks out as they settle; at the end the edit and what speaks against
-    explained  the same again, but the model first says what has to be different
+    explained  the same for a bug: the model says what is wrong before it writes the code
     others     where else to look if the answer does not hold
     retry      the same again with the reason at its end, for models that understand one
 
@@ -23,7 +23,14 @@ from vivace.edits.blocks import Block, Blocks, hunks_for
 from vivace.edits.context import Context
 from vivace.edits.diff import between
 from vivace.edits.fence import fence_for, longest_block
-from vivace.edits.formats import CHANGE, INSTRUCTIONS, SYSTEM, Explained, ability_of, row_for
+from vivace.edits.formats import (
+    EXPLAINED,
+    INSTRUCTIONS,
+    SYSTEM,
+    WHICH_LINE,
+    ability_of,
+    row_for,
+)
 from vivace.edits.importing import headers, imports
 from vivace.edits.importing.missing import missing
 from vivace.edits.importing.names import used_imports
@@ -92,7 +99,7 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     sketch: str = ""
     """What a larger model has sketched, if it is that which is carried out."""
     explained: bool = False
-    """Whether the model says what has to be different before it writes the code."""
+    """Whether the model says what is wrong before it writes the code."""
 
     @property
     def old(self) -> str:
@@ -215,16 +222,16 @@ def plan_delegate(
     return replace(made, items=(*made.items[:-1], asked), sketch=sketch)
 
 
-def explained(made: EditPlan, how: Explained = CHANGE) -> EditPlan:
-    """The same, but the model is to say what has to be different before it writes the code: one
-    that would only copy it then does not."""
+def explained(made: EditPlan) -> EditPlan:
+    """The same, but the model is to say what is wrong before it writes the code: one that would
+    only copy it then does not."""
     if made.format != "region":
         return made
     *before, last = (
-        replace(item, content=str(item.content).replace(INSTRUCTIONS["region"], how.system))
+        replace(item, content=str(item.content).replace(INSTRUCTIONS["region"], EXPLAINED))
         for item in made.items
     )
-    asked = replace(last, content=f"{last.content}\n\n{how.question}")
+    asked = replace(last, content=f"{last.content}\n\n{WHICH_LINE}")
     return replace(made, items=(*before, asked), explained=True)
 
 

@@ -15,12 +15,11 @@ from vivace import models
 from vivace.models import EditFormat
 
 __all__ = [
-    "BUG",
-    "CHANGE",
+    "EXPLAINED",
     "INSTRUCTIONS",
     "SYSTEM",
     "TABLE",
-    "Explained",
+    "WHICH_LINE",
     "Row",
     "ability_of",
     "row_for",
@@ -82,28 +81,16 @@ INSTRUCTIONS: Mapping[EditFormat, str] = MappingProxyType(
 )
 
 
-class Explained(NamedTuple):
-    """Instead of ``region``, where a model that goes straight to the code would copy it: who has
-    said what has to be different writes something different."""
-
-    system: str
-    question: str
-    """Comes last."""
-
-
-_COPY = "Change only what has to be. Copy every other line exactly, and leave none out."
-BUG = Explained(
+EXPLAINED = (
     "You fix code. You are shown a piece of a file and told what is wrong with it. First say in "
     "one or two sentences which line of that piece has to be different, and why. Then give the "
-    f"whole piece with that line changed, in one code block.\n{_COPY}",
-    "Which line of the code to change is wrong, and why? Then that code, fixed.",
+    "whole piece with that line changed, in one code block.\n"
+    "Change only what has to be. Copy every other line exactly, and leave none out."
 )
-CHANGE = Explained(
-    "You edit code. You are shown a piece of a file and told what to change. First say in one or "
-    "two sentences which lines of that piece have to be different, and how. Then give the whole "
-    f"piece after the change, in one code block.\n{_COPY}",
-    "Which lines of the code have to be different, and how? Then that code after the change.",
-)
+"""Instead of ``region``, where there is a bug: a small model that goes straight to the code copies
+it. Who has said what has to be different writes something different."""
+WHICH_LINE = "Which line of the code to change is wrong, and why? Then that code, fixed."
+"""Comes last then."""
 
 
 def ability_of(model: str) -> EditFormat:
