@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from bench._report import Report, wilson
 from bench.edit_quality import endpoint_of, say_where
-from bench.watch_sets import BadSet, Task, invalid, read, right
+from bench.watch_sets import PROJECTS, BadSet, Task, invalid, read, right
 from bench.watch_sets.judge import environment, lacking
 from vivace.desk.applying import Accepted, Journaled
 from vivace.desk.events import NoFix
@@ -262,6 +262,7 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("llamacpp", "vllm or llamacpp"),
         url=("", "an endpoint that runs already, instead of one of our own"),
+        set=("projects", "projects, which prompts were tuned on, or fresh, written apart"),
         attempts=(1, "how many different fixes are asked for at once; --try is the same"),
         tasks=(0, "how many of the bugs, evenly spread over the languages; 0 for all"),
         only=("", "the bugs with these ids: ID[,ID]"),
@@ -272,7 +273,7 @@ def main() -> None:
     )
     started = time.perf_counter()
     try:
-        tasks = chosen(read(), options.tasks, options.only)
+        tasks = chosen(read(PROJECTS.parent / options.set), options.tasks, options.only)
     except BadSet as error:
         sys.exit(str(error))
     skipped = {task.id: why for task in tasks if (why := lacking(task)) is not None}

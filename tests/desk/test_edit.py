@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from vivace.desk.person import Unattended
 from vivace.desk.targets import open_target
 from vivace.edits.placing.region import Region
 from vivace.engines.base import Chat, Work
-from vivace.engines.scripted import Reply, Say
+from vivace.engines.scripted import Reply, Say, Stall
 from vivace.protocol.requests import Prediction
 from vivace.syntax.finding import Finding, Severity
 from vivace.workspace.journal import Journal
@@ -74,11 +75,12 @@ def run(
     gateway: RunningGateway,
     file: Path,
     person: Somebody,
-    answer: str,
+    answer: str | Sequence[Reply],
     sketch: str | None = None,
     **settings: object,
 ) -> Result:
-    gateway.engine.play([Reply(then=(Say(f"```python\n{answer}```"),))])
+    code = Reply(then=(Say(f"```python\n{answer}```"),))
+    gateway.engine.play([code] if isinstance(answer, str) else answer)
 
     async def edit() -> Result:
         workspace = Workspace(file.parent)
@@ -278,3 +280,12 @@ def test_how_far_the_old_code_is_believed_goes_with_what_is_foretold(
     gateway.engine.play([Reply(then=(Say(f"```python\n{NEW}```"),))])
     asyncio.run(edit())
     assert heard == [Prediction(f"```python\n{OLD}```", leniency=leniency)]
+
+
+def test_what_is_said_after_the_code_is_not_waited_for(gateway: RunningGateway, file: Path) -> None:
+    chatter = (Say(f"```python\n{NEW}```\nI changed both functions."), Stall(60), Say(" Enjoy!"))
+    began = time.perf_counter()
+    result = run(gateway, file, Somebody(), [Reply(then=chatter)])
+    assert result.applied
+    assert file.read_text() == NEW
+    assert time.perf_counter() - began < 30

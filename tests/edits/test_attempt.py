@@ -13,6 +13,7 @@ from vivace.edits.attempt import (
     Outcome,
     Task,
     accepted,
+    explained,
     plan,
     plan_delegate,
     retry,
@@ -158,6 +159,44 @@ def test_another_try_adds_to_the_end_and_says_what_was_wrong() -> None:
     assert again.items[: len(asked.items)] == asked.items
     assert text_of(again.items[-2].content) == outcome.answer
     assert "syntax error" in text_of(again.items[-1].content)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"The line `def total(self):` has no return type.\n\n```python\n{TOTAL}```",
+        (
+            f"```python\ndef total(self):\n```\nmust be\n```python\ndef total(self) -> int:\n```\n"
+            f"The whole code:\n```python\n{TOTAL}```\nNow `total` says what it returns."
+        ),
+        f"def total(self):\n\nhas no return type. It should be:\n```python\n{TOTAL}```",
+    ],
+)
+def test_of_an_explained_answer_only_the_code_counts_not_the_lines_it_quotes(answer: str) -> None:
+    asked = explained(made("add a return type to `Cart.total`"))
+    outcome = answered(asked, answer)
+    assert outcome.problems == ()
+    assert outcome.hunks == (
+        Hunk(13, ("    def total(self):\n",), ("    def total(self) -> int:\n",)),
+    )
+
+
+def test_an_answer_is_complete_when_its_code_is_and_not_with_a_quoted_line() -> None:
+    attempt = Attempt(explained(made("add a return type to `Cart.total`")))
+    attempt.feed("Here:\n```python\ndef total(self):\n```\nThe whole code:\n```python\n")
+    assert not attempt.complete
+    attempt.feed(f"{TOTAL}```\n")
+    assert attempt.complete
+
+
+def test_who_is_to_explain_is_shown_the_same_and_asked_for_it_last() -> None:
+    asked = made("add a return type to `Cart.total`")
+    again = explained(asked)
+    assert text_of(again.items[-1].content).startswith(text_of(asked.items[-1].content))
+    assert "and nothing else" not in text_of(again.items[0].content)
+    assert again.prediction == asked.prediction
+    large = made("change every value of this file", SHOP + "X = 1\n" * 100, LARGE)
+    assert explained(large) == large
 
 
 def test_repeated_edits_add_to_what_a_large_model_has_read() -> None:

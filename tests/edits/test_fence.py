@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vivace.edits.fence import Unfenced, fence_for
+from vivace.edits.fence import Unfenced, fence_for, longest_block
 
 OLD = ["def f():", "    return 1"]
 CODE = ["def f():\n", "    return 2\n"]
@@ -75,3 +75,24 @@ def test_it_does_not_matter_where_an_answer_is_cut(answer: str, cut: int) -> Non
     reader = Unfenced(OLD)
     pieces = reader.feed(answer[:cut]) + reader.feed(answer[cut:]) + reader.finish()
     assert pieces == read(answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("no block", None),
+        ("```\na\nb\n", None),
+        ("```\na\n```\n", None),
+        ("```py\na\nb\n```\n", "```py\na\nb\n```\n"),
+        ("```\na\n```\nso\n```\na\nb\n```\n```\nc\n```", "```\na\nb\n```\n"),
+        ("````\n```\nx\n```\n````\n", "````\n```\nx\n```\n````\n"),
+    ],
+)
+def test_the_longest_block_that_is_closed_is_found(text: str, block: str | None) -> None:
+    assert longest_block(text, 2) == block
+
+
+@given(st.text("`~ab \n", max_size=60), st.integers(0, 5))
+def test_a_longest_block_stands_in_the_text_as_it_is(text: str, least: int) -> None:
+    block = longest_block(text, least)
+    assert block is None or block in text

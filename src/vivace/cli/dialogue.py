@@ -24,6 +24,9 @@ _BACK = Control("\b \b")
 class Printed:
     """The answer as it is, on standard output; in a terminal, without what would steer it."""
 
+    complete = False
+    """Who reads wants all of it."""
+
     def __init__(self) -> None:
         self._line = ""
         """What stands in the last line."""

@@ -27,6 +27,7 @@ from vivace.edits.attempt import (
     Outcome,
     Task,
     accepted,
+    explained,
     others,
     plan,
     plan_delegate,
@@ -54,6 +55,8 @@ __all__ = ["LENIENCY", "Asker", "Made", "Sampling"]
 
 _ROOM = 512
 """Tokens that an answer may have beside the code it repeats."""
+_EXPLAINED_ROOM = 256
+"""The same where it says what has to be different: a small model may never come to an end of it."""
 LENIENCY = 0.0
 """Nats by which old code is preferred behind the first change of a rewrite; 0 is off."""
 _ELSEWHERE = 2
@@ -109,6 +112,9 @@ class Asker:
     guesses: bool = False
     """Whether the likeliest places do where nobody knows which is meant: nothing will be applied
     that nobody has looked at."""
+    mends: bool = False
+    """Whether it is about a bug that somebody else found: a small model says what is wrong before
+    it writes the code."""
     fixing: Fixing | None = None
     """The finding that is to be fixed, if that is what is asked: an edit that leaves it is none."""
     _context: Context = field(default_factory=Context)
@@ -197,7 +203,8 @@ class Asker:
         context = self._told(target)
         if self.sketch is not None:
             return plan_delegate(task, self.sketch, context, model, places)
-        return plan(task, context, model, places)
+        made = plan(task, context, model, places)
+        return explained(made) if self.mends else made
 
     def _told(self, target: Target) -> Context:
         """What is told before the request: it only grows, so that it is read only once."""
@@ -290,7 +297,7 @@ class Asker:
             "input": [{"role": item.role, "content": item.content} for item in new],
             "store": False,
             "temperature": self.sampling.temperature,
-            "max_output_tokens": _ROOM + len(asked.prediction) // 2,
+            "max_output_tokens": _room(asked),
             "prediction": {"type": "content", "content": asked.prediction},
         }
         if self.leniency and asked.format == "region":
@@ -318,6 +325,10 @@ class _Reader:
         self._attempt = Attempt(asked)
         self._said: list[str] = []
 
+    @property
+    def complete(self) -> bool:
+        return self._attempt.complete
+
     def show(self, text: str) -> None:
         self._said.append(text)
         self._person.tell(Answered(text, tuple(self._attempt.feed(text))))
@@ -330,7 +341,7 @@ class _Reader:
 
     def finish(self, modules: Modules | None, *, cut_off: bool) -> Outcome:
         outcome = self._attempt.finish(modules)
-        if not cut_off:
+        if not cut_off or self.complete:
             return outcome
         said = Finding(
             "cut_off",
@@ -364,6 +375,11 @@ def _undecided(target: Target, asked: EditPlan, model: str) -> Made:
 def _mendable(outcome: Outcome) -> bool:
     """Whether another answer could be better: none is where other files may use what is renamed."""
     return any(problem.code != "rename" for problem in outcome.problems)
+
+
+def _room(asked: EditPlan) -> int:
+    beside = _EXPLAINED_ROOM if asked.explained else _ROOM
+    return beside + len(asked.prediction) // 2
 
 
 def _tier(response: Response | None) -> str | None:

@@ -18,6 +18,10 @@ __all__ = ["Dialogue", "Listener"]
 class Listener(Protocol):
     """Whom the answer is for."""
 
+    @property
+    def complete(self) -> bool:
+        """Whether all that is wanted of the answer has come."""
+
     def show(self, text: str) -> None:
         """More of the answer."""
 
@@ -35,6 +39,8 @@ class Dialogue:
         self._left_behind = 0
         """How many directions the person has turned away from."""
         self._over = False
+        self._enough = False
+        """Whether the rest of the answer was given up, because nothing of it is wanted."""
         self._follow_up: str | None = None
         self._said = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -43,7 +49,7 @@ class Dialogue:
         """Ask and show. A line that was begun before the end is still a word to this answer."""
         asked: dict[str, Any] | None = body
         while asked is not None:
-            self._over = False
+            self._over = self._enough = False
             self._left_behind = 0
             async for text in self._connection.turn(**asked):
                 self._show(text)
@@ -65,8 +71,11 @@ class Dialogue:
             return  # still the old direction
         if self._holding:
             self._held.append(text)
-        else:
+        elif not self._listener.complete:
             self._listener.show(text)
+        elif text.strip() and not self._enough:
+            self._enough = True
+            self._do(self._connection.interrupt())
 
     # -- what the person does ---------------------------------------------------------------------
 
@@ -84,6 +93,7 @@ class Dialogue:
             self._follow_up = self._listener.turned(line)
         else:
             self._held.clear()
+            self._enough = False
             self._left_behind = self._connection.redirects + 1
             self._do(self._connection.steer(self._listener.turned(line)))
         self._said.set()

@@ -21,6 +21,7 @@ from vivace.desk.targets import Target
 from vivace.desk.too_long import within_reach
 from vivace.desk.trying import checked_in_copy
 from vivace.desk.watch_events import Asking, Fix, FixFailed, Watcher
+from vivace.edits.fence import fence_for
 from vivace.errors import VivaceError
 from vivace.failures.failure import Failure
 from vivace.failures.output import Kept
@@ -178,6 +179,7 @@ class Fixer:
                 patient=False,
                 index=self.index,
                 guesses=True,
+                mends=True,
             )
             with within_reach(target):
                 return await asker.edit(target, what_to_fix(wanted, place))
@@ -226,12 +228,14 @@ def what_to_fix(wanted: Wanted, place: Place) -> str:
     """The instruction. A small model takes what it is told beside the reason for code that it is to
     change: so it gets the reason, the line, and the test alone."""
     failure = wanted.failure
-    parts = [f"Fix the bug in this code. `{wanted.command}` fails with:"]
+    parts = ["Fix the bug in this code."]
+    if wanted.test:
+        fence = fence_for(wanted.test)
+        parts.append(f"This test is right, and it fails:\n{fence}\n{wanted.test}\n{fence}")
+    parts.append(f"`{wanted.command}` fails with:")
     parts.append(_first_lines(failure.message, _MESSAGE_LINES))
     if place.at is not None and (line := _line(place.document.text, place.at)):
         parts.append(f"It fails at this line:\n{line}")
-    if wanted.test:
-        parts.append(f"The test, which is right:\n{wanted.test}")
     return _without_secrets("\n".join(parts))[:_CHARACTERS]
 
 

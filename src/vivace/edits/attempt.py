@@ -1,9 +1,10 @@
 """One edit from what is asked to what may be applied.
 
-    plan     what to ask a model, and what it will probably say
-    Attempt  its answer in, hunks out as they settle; at the end the edit and what is wrong with it
-    others   where else to look if something is
-    retry    the same again with the reason at its end, for models that understand one
+    plan       what to ask a model, and what it will probably say
+    Attempt    its answer in, hunks out as they settle; at the end the edit and what speaks against
+    explained  the same for a bug: the model says what is wrong before it writes the code
+    others     where else to look if the answer does not hold
+    retry      the same again with the reason at its end, for models that understand one
 
 Hunks that are shown on the way are those of the answer as it stands. The edit at the end may be
 smaller: noise is undone and imports find their place.
@@ -21,8 +22,15 @@ from vivace.edits import checks, constants
 from vivace.edits.blocks import Block, Blocks, hunks_for
 from vivace.edits.context import Context
 from vivace.edits.diff import between
-from vivace.edits.fence import fence_for
-from vivace.edits.formats import INSTRUCTIONS, SYSTEM, ability_of, row_for
+from vivace.edits.fence import fence_for, longest_block
+from vivace.edits.formats import (
+    EXPLAINED,
+    INSTRUCTIONS,
+    SYSTEM,
+    WHICH_LINE,
+    ability_of,
+    row_for,
+)
 from vivace.edits.importing import headers, imports
 from vivace.edits.importing.missing import missing
 from vivace.edits.importing.names import used_imports
@@ -52,6 +60,7 @@ __all__ = [
     "Outcome",
     "Task",
     "accepted",
+    "explained",
     "others",
     "plan",
     "plan_delegate",
@@ -89,6 +98,8 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     """The answer itself, where no model is needed to know it."""
     sketch: str = ""
     """What a larger model has sketched, if it is that which is carried out."""
+    explained: bool = False
+    """Whether the model says what is wrong before it writes the code."""
 
     @property
     def old(self) -> str:
@@ -211,6 +222,19 @@ def plan_delegate(
     return replace(made, items=(*made.items[:-1], asked), sketch=sketch)
 
 
+def explained(made: EditPlan) -> EditPlan:
+    """The same, but the model is to say what is wrong before it writes the code: one that would
+    only copy it then does not."""
+    if made.format != "region":
+        return made
+    *before, last = (
+        replace(item, content=str(item.content).replace(INSTRUCTIONS["region"], EXPLAINED))
+        for item in made.items
+    )
+    asked = replace(last, content=f"{last.content}\n\n{WHICH_LINE}")
+    return replace(made, items=(*before, asked), explained=True)
+
+
 def retry(made: EditPlan, outcome: Outcome) -> EditPlan:
     """The same again, with what was wrong at the end."""
     reasons = " ".join(problem.model for problem in outcome.problems)
@@ -305,15 +329,18 @@ class Attempt:
 
     def __init__(self, made: EditPlan) -> None:
         self._answer: list[str] = []
-        self._reader: _Reader = (
-            _RegionReader(made) if made.format == "region" else _BlockReader(made)
-        )
+        self._reader = _reader_for(made)
         self._plan = made
 
     def feed(self, delta: str) -> list[Hunk]:
         """Hunks of the file that can be shown from now on."""
         self._answer.append(delta)
         return self._reader.feed(delta)
+
+    @property
+    def complete(self) -> bool:
+        """Whether whatever is still said is no part of the edit."""
+        return self._reader.complete
 
     def finish(self, modules: Modules | None = None) -> Outcome:
         """The edit; ``modules`` are those of its project. Nothing is raised here: what is wrong is
@@ -355,6 +382,10 @@ class _RegionReader:
     def _said(self) -> frozenset[str]:
         made = self._plan
         return said_by(f"{made.task.instruction}\n{made.sketch}", made.source.text)
+
+    @property
+    def complete(self) -> bool:
+        return self._rewrite.complete
 
     def feed(self, delta: str) -> list[Hunk]:
         _ = self._said  # worked out while the model writes, nobody waits for it
@@ -414,7 +445,31 @@ class _RegionReader:
         return imports.added(before, wanted)
 
 
+class _ExplainedReader(_RegionReader):
+    """Shows nothing before the end: a block may be a line that is quoted."""
+
+    def __init__(self, made: EditPlan) -> None:
+        super().__init__(made)
+        self._text = ""
+        self._least = (len(lines_of(made.old)) + 1) // 2
+
+    @property
+    def complete(self) -> bool:
+        return longest_block(self._text, self._least) is not None
+
+    def feed(self, delta: str) -> list[Hunk]:
+        self._text += delta
+        return []
+
+    def finish(self, modules: Modules | None) -> tuple[list[Finding], list[Hunk], Source]:
+        super().feed(longest_block(self._text, self._least) or self._text)
+        return super().finish(modules)
+
+
 class _BlockReader:
+    complete = False
+    """There may always be another block."""
+
     def __init__(self, made: EditPlan) -> None:
         self._plan = made
         self._blocks = Blocks()
@@ -455,3 +510,9 @@ class _BlockReader:
 
 
 _Reader = _RegionReader | _BlockReader
+
+
+def _reader_for(made: EditPlan) -> _Reader:
+    if made.format == "search_replace":
+        return _BlockReader(made)
+    return _ExplainedReader(made) if made.explained else _RegionReader(made)

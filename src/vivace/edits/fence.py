@@ -13,7 +13,7 @@ from typing import Literal
 
 from vivace.syntax.lines import lines_of
 
-__all__ = ["Unfenced", "fence_for"]
+__all__ = ["Unfenced", "fence_for", "longest_block"]
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*([^`\s]*)[^`]*$")
 _PROSE = re.compile(r"[A-Z][\w']*[,!]? .*[:.!]\s*$")
@@ -25,6 +25,25 @@ def fence_for(text: str) -> str:
     """A fence that no line of the text could close."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     return "`" * (longest + 1)
+
+
+def longest_block(text: str, least: int) -> str | None:
+    """Of the blocks that are closed, the longest, with its fences; none has fewer than ``least``
+    lines. Who explains themselves may quote a line in a block of its own."""
+    longest: list[str] = []
+    opened: list[str] = []
+    fence = ""
+    for line in lines_of(text):
+        mark = _FENCE.match(line)
+        if not opened:
+            if mark is not None:
+                opened, fence = [line], mark[1]
+            continue
+        opened.append(line)
+        if mark is not None and mark[1].startswith(fence) and not mark[2]:
+            longest = max(longest, opened, key=len)
+            opened = []
+    return "".join(longest) if len(longest) - 2 >= least else None
 
 
 class Unfenced:
@@ -47,6 +66,11 @@ class Unfenced:
     def whole(self) -> bool:
         """Whether the block was closed; an answer without a fence never is."""
         return self._where == "after" or bool(self._held and self._where == "fenced")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the block is closed for good, whatever follows."""
+        return self._where == "after"
 
     def feed(self, text: str) -> list[str]:
         lines = lines_of(self._partial + text)

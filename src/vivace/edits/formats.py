@@ -14,7 +14,16 @@ from typing import NamedTuple
 from vivace import models
 from vivace.models import EditFormat
 
-__all__ = ["INSTRUCTIONS", "SYSTEM", "TABLE", "Row", "ability_of", "row_for"]
+__all__ = [
+    "EXPLAINED",
+    "INSTRUCTIONS",
+    "SYSTEM",
+    "TABLE",
+    "WHICH_LINE",
+    "Row",
+    "ability_of",
+    "row_for",
+]
 
 
 class Row(NamedTuple):
@@ -70,6 +79,18 @@ INSTRUCTIONS: Mapping[EditFormat, str] = MappingProxyType(
         ),
     }
 )
+
+
+EXPLAINED = (
+    "You fix code. You are shown a piece of a file and told what is wrong with it. First say in "
+    "one or two sentences which line of that piece has to be different, and why. Then give the "
+    "whole piece with that line changed, in one code block.\n"
+    "Change only what has to be. Copy every other line exactly, and leave none out."
+)
+"""Instead of ``region``, where there is a bug: a small model that goes straight to the code copies
+it. Who has said what has to be different writes something different."""
+WHICH_LINE = "Which line of the code to change is wrong, and why? Then that code, fixed."
+"""Comes last then."""
 
 
 def ability_of(model: str) -> EditFormat:

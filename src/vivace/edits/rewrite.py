@@ -57,6 +57,11 @@ class Rewrite:
         """Whether the answer came to its own end."""
         return self._fence.whole
 
+    @property
+    def complete(self) -> bool:
+        """Whether no more of the answer is code."""
+        return self._fence.complete
+
     def feed(self, text: str) -> list[Hunk]:
         return self._take(self._fence.feed(text))
 
