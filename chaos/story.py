@@ -20,13 +20,12 @@ from chaos.history import (
     Table,
     Worked,
 )
-from chaos.lives import ENDED, TERMINAL, Asked, Life, Observed, Reading, Receipt, Steered
+from chaos.lives import ENDED, MOVED, TERMINAL, Asked, Life, Observed, Reading, Receipt, Steered
 
 __all__ = ["Story"]
 
 _Lane = tuple[str, str | None]
 """Of which stream, and its name there."""
-_MOVED = "resumed_elsewhere"
 
 
 class Story:
@@ -187,7 +186,7 @@ class Story:
         self.ends.setdefault(end.response["id"], []).append(end)
 
     def _refused(self, client: str, event: Event) -> None:
-        if _code(event) == _MOVED:
+        if _code(event) == MOVED:
             taken = self._active.pop((client, event.get("stream_id")), None)
             if taken is not None:
                 taken.moved = True

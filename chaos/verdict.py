@@ -42,7 +42,10 @@ class Verdict(Struct, frozen=True):
     doubts: list[str] = []
     """Why it cannot be said that all held."""
     hit: dict[str, list[str]] = {}
-    """The responses that were open when each fault began, by its name and target."""
+    """The responses that were open when each fault began, in the state that it was to hit, by its
+    name and target."""
+    open: dict[str, int] = {}
+    """How many were open then, in whatever state."""
 
     @property
     def counts(self) -> bool:
@@ -65,7 +68,7 @@ def judge(
         except Exception as error:  # noqa: BLE001 - likewise
             doubts.append(f"the checker of {name} crashed: {error!r}")
     word = Word.BROKEN if violations else Word.UNKNOWN if doubts else Word.HOLDS
-    return Verdict(word, violations, doubts, _hit(story))
+    return Verdict(word, violations, doubts, _hit(story), _open(story))
 
 
 def _thin(story: Story) -> Iterable[str]:
@@ -98,9 +101,21 @@ def _nobody_looked(story: Story, life: Life) -> bool:
 def _hit(story: Story) -> dict[str, list[str]]:
     hit: dict[str, list[str]] = {}
     for fault in story.faults:
-        name = f"{fault.fault} of {fault.target}"
-        hit[name] = hit.get(name, []) + [life.id for life in open_at(story, fault)]
+        meant = [
+            life.id
+            for life in open_at(story, fault)
+            if fault.turns is None or life.id in fault.turns
+        ]
+        hit[_name(fault)] = hit.get(_name(fault), []) + meant
     return hit
+
+
+def _open(story: Story) -> dict[str, int]:
+    return {_name(fault): len(open_at(story, fault)) for fault in story.faults}
+
+
+def _name(fault: Struck) -> str:
+    return f"{fault.fault} of {fault.target}"
 
 
 def open_at(story: Story, fault: Struck) -> list[Life]:

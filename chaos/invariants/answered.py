@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 
 from chaos.history import Event, Saw, Sent
 from chaos.invariants.found import Found
+from chaos.lives import MOVED
 from chaos.story import Story
 
 __all__ = ["answered"]
@@ -66,6 +67,8 @@ def _receipt_of(event: Event) -> tuple[str, str]:
 
 def _answers(story: Story, event: Event) -> bool:
     match event["type"]:
+        case "error" if event["error"].get("code") == MOVED:
+            return False  # nobody asked for that
         case "error" | "response.interrupt.accepted" | "response.steer.accepted":
             return True
         case "response.created":

@@ -33,6 +33,7 @@ class EngineProcess:
         rate: float = 400,
         port: int | None = None,
         engine: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
         **node: Any,
     ) -> None:
         """``engine`` adds to a scripted one, or is another if it has a ``kind``; ``node`` to the
@@ -63,7 +64,7 @@ class EngineProcess:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vivace.cli", "engine", "--config", str(path)],
             stderr=self._log,
-            env={**os.environ, **KEYED},
+            env={**os.environ, **KEYED, **(environment or {})},
         )
 
     @property
