@@ -207,7 +207,7 @@ def line_of(entry: Entry) -> str:
             event = dict(entry.event)
             if isinstance(event.get("response"), dict):
                 keys = ("id", "status", "previous_response_id", "incomplete_details", "error")
-                event["response"] = {key: event["response"][key] for key in keys}
+                event["response"] = {key: event["response"].get(key) for key in keys}
             return f"{at} {entry.client} < {json.dumps(event)}"
         case Called():
             where = f" at {entry.gateway}" if entry.gateway else ""
