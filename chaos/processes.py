@@ -163,7 +163,7 @@ class Gateway(Server):
         super().__init__(folder, note, name, defect)
         self.patience = 20.0
         """Seconds in which it must come to the point where it is to die."""
-        own = self._environment("chaos.point_hooks", "chaos.holder_hooks")
+        own = self._environment("chaos.point_hooks", "chaos.holder_hooks", "chaos.slow_hooks")
         self._given: dict[str, Any] = {
             "script": script,
             "owners": owners,
@@ -223,6 +223,7 @@ class Node(Server):
         rate: float,
         engine: Mapping[str, object],
         defect: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(folder, note, name, defect)
         self._given: dict[str, Any] = {
@@ -230,7 +231,7 @@ class Node(Server):
             "rate": rate,
             "engine": engine,
             "port": self.port,
-            "environment": self._environment(),
+            "environment": self._environment("chaos.slow_hooks") | dict(environment or {}),
         }
 
     def _begin(self) -> EngineProcess:

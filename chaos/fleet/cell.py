@@ -1,7 +1,4 @@
-"""A whole fleet on one machine, with a way of ours between every two of it, and who has which turn.
-
-Its times are a fifth of those that it would have at work, so that a run takes seconds.
-"""
+"""A whole fleet on one machine, with a way of ours between every two, and who has which turn."""
 
 from __future__ import annotations
 
@@ -21,21 +18,19 @@ from tests.support.proxy import Proxy
 
 from chaos.fleet.clocks import Clock
 from chaos.fleet.services import Balancer, Services
+from chaos.fleet.times import Times
 from chaos.history import Entry, Note, Printed, Table, Worked
 from chaos.processes import Gateway, Node, Server
 from chaos.rounds import calm
 from chaos.sessions import MODEL, NARROW, SCRIPT
 from chaos.tables import dump_postgres
 
-__all__ = ["DEAD_AFTER", "DRAIN", "LIMITS", "ORPHAN", "OWNERS", "RESUME", "At", "Cell"]
+__all__ = ["LIMITS", "OWNERS", "At", "Cell"]
 
 OWNERS = ("alice", "bob")
 LIMITS = {NARROW: 4}
-HEARTBEAT, DEAD_AFTER, ORPHAN, RESUME, DRAIN = 0.2, 0.6, 1.5, 3, 10
-_RATE = 60
 _ENGINE = "scripted"
 _SLOTS = 24
-_SILENCE = 1
 _GATEWAYS, _NODES = ("gateway-1", "gateway-2"), ("node-a", "node-b")
 _OPEN = "SELECT id, holder, epoch, background FROM turns WHERE status IS NULL"
 
@@ -54,13 +49,14 @@ class At(Struct, frozen=True):
 
 
 class Cell:
-    """``async with Cell(folder, note, services) as cell``: all of it serves inside the block."""
+    """``async with Cell(folder, note, services, times) as cell``: all of it serves in the block."""
 
     def __init__(
         self,
         folder: Path,
         note: Note,
         services: Services,
+        times: Times,
         *,
         engines: bool = False,
         clocks: bool = False,
@@ -70,6 +66,7 @@ class Cell:
         can be set. ``defect``: a fault that is put into the code of all."""
         self.note = note
         self.services = services
+        self.times = times
         self.ways: dict[tuple[str, str], Proxy] = {}
         """From each gateway to whatever it asks."""
         self.gateways: list[Gateway] = []
@@ -137,15 +134,23 @@ class Cell:
         engine: dict[str, Any] = {
             "name": _ENGINE,
             "slots": _SLOTS,
-            "silence_seconds": _SILENCE,
+            "silence_seconds": self.times.silence,
         }
         if self._engines:
             engine |= {"kind": "llamacpp", "model": "marks", "path": "none.gguf"}
-        return Node(folder, self.note, name, SCRIPT, rate=_RATE, engine=engine, defect=self._defect)
+        return Node(
+            folder,
+            self.note,
+            name,
+            SCRIPT,
+            rate=self.times.rate,
+            engine=engine,
+            defect=self._defect,
+        )
 
     def _gateway(self, name: str) -> Gateway:
         folder = self._place(name)
-        environment = dict(KEYED)
+        environment = KEYED | self._slow
         if self._clocks:
             clock = self.clocks[name] = Clock(folder / "clock")
             environment |= clock.environment
@@ -154,13 +159,17 @@ class Cell:
             self.note,
             "",
             owners=OWNERS,
-            rate=_RATE,
+            rate=self.times.rate,
             engine={},
             tables=self._configured(name),
             defect=self._defect,
             name=name,
             environment=environment,
         )
+
+    @property
+    def _slow(self) -> dict[str, str]:
+        return {"CHAOS_SLOWER": str(self.times.slower)}
 
     def _place(self, name: str) -> Path:
         folder = self._folder / name
@@ -172,21 +181,21 @@ class Cell:
         first, second = (f"127.0.0.1:{port[each]}" for each in ("primary", "standby"))
         database = self.services.pair.first.database_name
         url = f"postgresql://vivace@{first},{second}/{database}?target_session_attrs=read-write"
-        narrow = {"requests_per_minute": LIMITS[NARROW]}
+        times, narrow = self.times, {"requests_per_minute": LIMITS[NARROW]}
         return {
             "engines": [],
             "tiers": [
                 {"name": MODEL, "engines": [_ENGINE], "limits": {"concurrency": 64}},
                 {"name": NARROW, "engines": [_ENGINE], "limits": narrow},
             ],
-            "store": {"url": url, "resume_seconds": RESUME},
-            "limits": {"orphan_seconds": ORPHAN, "drain_seconds": DRAIN},
+            "store": {"url": url, "resume_seconds": times.resume},
+            "limits": {"orphan_seconds": times.orphan, "drain_seconds": times.drain},
             "fleet": {
                 "engines": [f"ws://127.0.0.1:{port[name]}" for name in _NODES],
                 "valkey": f"redis://127.0.0.1:{port['valkey']}/0",
                 "allow_remote": True,
-                "heartbeat_seconds": HEARTBEAT,
-                "dead_after_seconds": DEAD_AFTER,
+                "heartbeat_seconds": times.heartbeat,
+                "dead_after_seconds": times.dead_after,
             },
         }
 
@@ -201,7 +210,7 @@ class Cell:
     def gateway_urls(self) -> dict[str, str]:
         return {each.name: each.url for each in self.gateways}
 
-    async def serves(self, seconds: float = 30) -> None:
+    async def serves(self, seconds: float = 60) -> None:
         """Returns when every gateway, and the balancer, has engines and store again; raises
         ``TimeoutError``."""
         async with asyncio.timeout(seconds), httpx.AsyncClient(timeout=2) as http:

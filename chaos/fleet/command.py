@@ -22,6 +22,7 @@ from chaos.fleet.service_faults import FAULTS
 from chaos.fleet.services import Services
 from chaos.fleet.stage import FleetFault
 from chaos.fleet.table import Outcome, kept_in, line_of, outcome_of, summary
+from chaos.fleet.times import Times
 from chaos.verdict import Word
 
 __all__ = ["add_to", "missing", "sampled"]
@@ -57,6 +58,12 @@ def add_to(commands: Any) -> None:
         type=Path,
         default=None,
         help="for histories and logs; runs that are in it already, of this seed, are not repeated",
+    )
+    parser.add_argument(
+        "--slower", type=float, default=1, help="so many times, on a machine that is busy (1)"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help=f"the page, though there are fewer than {_FULL} runs"
     )
     parser.add_argument("--keep", action="store_true", help="also the histories of runs that held")
     parser.set_defaults(do=_fleet)
@@ -104,7 +111,7 @@ def _runs(
             print(line_of(one), flush=True)
     print(f"\n{summary(outcomes)}")
     full = not (given.sample or given.only or skipped) and given.runs >= _FULL
-    if full:
+    if full or given.write:
         written(outcomes, given.runs)
         print(f"\nwritten to {PAGE}")
     short = [name for name, count in counted.items() if count < given.runs]
@@ -144,7 +151,8 @@ def _one(
 ) -> Outcome:
     if place.exists():  # of a run that was interrupted
         shutil.rmtree(place)
-    one = outcome_of(asyncio.run(fleet(place, seed, FAULTS.get(name), services)))
+    times = Times.stretched(given.slower)
+    one = outcome_of(asyncio.run(fleet(place, seed, FAULTS.get(name), services, times=times)))
     if one.word is Word.HOLDS and not given.keep:
         _tidy(place)
     return one
@@ -161,20 +169,23 @@ def _tidy(place: Path) -> None:
 
 def _defects(given: argparse.Namespace, services: Services, folder: Path, seed: int) -> int:
     names = list(FLEET_DEFECTS) if given.defect == _EACH else [given.defect]
-    found = [_seek(name, services, folder, seed, given.runs) for name in names]
+    found = [_seek(name, services, folder, seed, given) for name in names]
     print(f"\n{sum(found)} of {len(found)} found")
     return 1 if given.check and not all(found) else 0
 
 
-def _seek(name: str, services: Services, folder: Path, seed: int, runs: int) -> bool:
+def _seek(
+    name: str, services: Services, folder: Path, seed: int, given: argparse.Namespace
+) -> bool:
     """Whether a fault of ours in the shipped code is found, at the first run that shows it."""
     fault = FAULTS.get(FLEET_DEFECTS[name].shown_by or _NONE)
-    for number in range(runs):
+    times = Times.stretched(given.slower)
+    for number in range(given.runs):
         place, own = folder / f"{name}-{number}", f"{seed}/{name}/{number}"
-        run = asyncio.run(fleet(place, own, fault, services, defect=name))
+        run = asyncio.run(fleet(place, own, fault, services, times=times, defect=name))
         if run.verdict.word is Word.BROKEN:
             what = run.verdict.violations[0]
             print(f"{name:30} run {number + 1}  {what.invariant}: {what.what}", flush=True)
             return True
-    print(f"{name:30} not found in {runs} runs", flush=True)
+    print(f"{name:30} not found in {given.runs} runs", flush=True)
     return False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tests.support.proxy import Way
 
-from chaos.fleet.cell import DEAD_AFTER, DRAIN, At
+from chaos.fleet.cell import At
 from chaos.fleet.stage import Aim, FleetFault, Missed, Scene
 from chaos.history import Loses
 from chaos.stage import Cuttable
@@ -65,7 +65,7 @@ class KillGateway(_Gateway):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         await scene.gateway(aim.target).kill()
-        await asyncio.sleep(scene.dice.choice([0, DEAD_AFTER, 3 * DEAD_AFTER]))
+        await asyncio.sleep(scene.dice.choice([0, 1, 3]) * scene.times.dead_after)
 
 
 class FreezeGateway(_Gateway):
@@ -76,7 +76,7 @@ class FreezeGateway(_Gateway):
     async def inject(self, scene: Scene, aim: Aim) -> None:
         scene.gateway(aim.target).freeze()
         await until_taken(scene, aim)
-        await asyncio.sleep(scene.dice.uniform(0, 1))
+        await scene.pause(0, 1)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         scene.gateway(aim.target).thaw()
@@ -88,7 +88,7 @@ class StopGateway(_Gateway):
     name, row = "stop-gateway", 3
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
-        await scene.gateway(aim.target).end(DRAIN + 10)
+        await scene.gateway(aim.target).end(scene.times.drain + 10)
 
 
 class CutFromStore(_Gateway):
@@ -105,7 +105,7 @@ class CutFromStore(_Gateway):
             else:
                 way.cut()
         await until_taken(scene, aim)
-        await asyncio.sleep(scene.dice.uniform(0, 1))
+        await scene.pause(0, 1)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         for name in ("primary", "standby"):
@@ -114,7 +114,7 @@ class CutFromStore(_Gateway):
 
 async def until_taken(scene: Scene, aim: Aim) -> None:
     """Until others have a turn of it that had not ended; raises ``Missed``."""
-    until = time.monotonic() + 15 * DEAD_AFTER
+    until = time.monotonic() + 15 * scene.times.dead_after
     left = set(aim.turns)
     while time.monotonic() < until:
         await asyncio.sleep(0.05)
@@ -144,7 +144,7 @@ class CutFromValkey(_Gateway):
             way.hold(*scene.dice.choice(_WAYS))
         else:
             way.cut()
-        await asyncio.sleep(scene.dice.uniform(0.5, 2))
+        await scene.pause(0.5, 2)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         scene.cell.ways[aim.target, "valkey"].heal()
@@ -162,7 +162,7 @@ class KillGatewayAndNode(_Gateway):
     async def inject(self, scene: Scene, aim: Aim) -> None:
         victims = (scene.gateway(aim.target), scene.node(aim.also))
         await asyncio.gather(*(each.kill() for each in victims))
-        await asyncio.sleep(scene.dice.choice([0, 2 * DEAD_AFTER]))
+        await asyncio.sleep(scene.dice.choice([0, 2]) * scene.times.dead_after)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         victims = (scene.node(aim.also), scene.gateway(aim.target))
@@ -178,7 +178,7 @@ class SetClock(_Gateway):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         scene.cell.clocks[aim.target].set(scene.dice.choice([3600, -3600]))
-        await asyncio.sleep(scene.dice.uniform(1, 3))
+        await scene.pause(1, 3)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         scene.cell.clocks[aim.target].set(0)

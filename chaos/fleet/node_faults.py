@@ -41,7 +41,7 @@ class KillNode(_Node):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         await scene.node(aim.target).kill()
-        await asyncio.sleep(scene.dice.choice([0, 0.5, 2]))
+        await scene.pause(0, 0.5, 2)
 
 
 class FreezeNode(_Node):
@@ -52,7 +52,7 @@ class FreezeNode(_Node):
     async def inject(self, scene: Scene, aim: Aim) -> None:
         scene.node(aim.target).freeze()
         await _until_left(scene, aim)
-        await asyncio.sleep(scene.dice.uniform(0, 1))
+        await scene.pause(0, 1)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         scene.node(aim.target).thaw()
@@ -61,7 +61,7 @@ class FreezeNode(_Node):
 async def _until_left(scene: Scene, aim: Aim) -> None:
     """Until another engine goes on with one of these turns; raises ``Missed``."""
     others = [each for each in scene.cell.nodes if each.name != aim.target]
-    until = time.monotonic() + _LEFT_AFTER
+    until = time.monotonic() + _LEFT_AFTER * scene.times.slower
     while time.monotonic() < until:
         await asyncio.sleep(0.05)
         for entry in (entry for node in others for entry in node.witnessed()):
@@ -85,7 +85,7 @@ class CutLink(_Node):
             way.cut()
         else:
             way.hold()
-        await asyncio.sleep(scene.dice.choice([0.2, 0.6, 1.2, 2.5, 4]))
+        await scene.pause(0.2, 0.6, 1.2, 2.5, 4)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         scene.cell.ways[aim.target, aim.also].heal()
@@ -98,7 +98,7 @@ class CutLinkOneWay(CutLink):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         scene.cell.ways[aim.target, aim.also].hold(scene.dice.choice(["there", "back"]))
-        await asyncio.sleep(scene.dice.choice([0.5, 1.2, 2.5, 4]))
+        await scene.pause(0.5, 1.2, 2.5, 4)
 
 
 class DelayLink(CutLink):
@@ -109,7 +109,7 @@ class DelayLink(CutLink):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         scene.cell.ways[aim.target, aim.also].delay = scene.dice.choice([0.05, 0.2, 0.4])
-        await asyncio.sleep(scene.dice.uniform(1, 3))
+        await scene.pause(1, 3)
 
 
 class KillEngine(_Node):

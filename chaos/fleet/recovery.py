@@ -62,7 +62,7 @@ def _continued(story: Story, life: Life, fault: Struck) -> float | None:
         if story.joined[reading.client].at < fault.begin
         and not (reading.client in story.left and story.left[reading.client].at < fault.begin)
     }
-    before = 0
+    before = 1
     for entry in story.history:
         if not (isinstance(entry, Saw) and entry.client in readers and _is_word(entry.event)):
             continue
@@ -70,7 +70,7 @@ def _continued(story: Story, life: Life, fault: Struck) -> float | None:
             continue
         for found in MARK.finditer(entry.event["delta"]):
             attempt = int(found["attempt"])
-            if entry.at > fault.begin and attempt > before > 0:
+            if entry.at > fault.begin and attempt > before:
                 return entry.at
             before = max(before, attempt) if entry.at <= fault.begin else before
     return None

@@ -11,9 +11,10 @@ from tests.support.http import bearer
 
 from chaos.clients import Caller
 from chaos.doors import Doors
-from chaos.fleet.cell import DEAD_AFTER, LIMITS, ORPHAN, OWNERS, RESUME, Cell
+from chaos.fleet.cell import LIMITS, OWNERS, Cell
 from chaos.fleet.services import Services
 from chaos.fleet.stage import Aim, FleetFault, Missed, Scene
+from chaos.fleet.times import Times
 from chaos.history import Calm, Note, Recorder, Started, Struck, created_in
 from chaos.run import IN_FLIGHT, Run, judged
 from chaos.sessions import Background, Poll, Session, Talk
@@ -26,8 +27,9 @@ _NARROW = 0.3
 """Of all requests, those for the model that few may have."""
 _WARM = 30.0
 """Seconds in which enough answers must be under way, in the state that is to be hit."""
-_QUIET = DEAD_AFTER + ORPHAN + RESUME + 10
-"""Seconds in which every turn has its end, when nothing is broken any more."""
+_QUIET = 10.0
+"""Seconds in which every turn has its end, when nothing is broken any more and nobody is waited
+for."""
 
 
 async def fleet(
@@ -36,12 +38,13 @@ async def fleet(
     fault: FleetFault | None,
     services: Services,
     *,
+    times: Times | None = None,
     defect: str | None = None,
 ) -> Run:
     """Its files stay in ``folder`` with the record."""
 
     async def play(note: Recorder) -> None:
-        await _play(folder, seed, fault, note, services, defect)
+        await _play(folder, seed, fault, note, services, times or Times(), defect)
 
     name = fault.name if fault else "none"
     return await judged(folder, seed, name, "fleet", play, least=IN_FLIGHT)
@@ -53,12 +56,13 @@ async def _play(
     fault: FleetFault | None,
     note: Recorder,
     services: Services,
+    times: Times,
     defect: str | None,
 ) -> None:
     note(Started(time.monotonic(), LIMITS, gateways=2, wall=time.time()))
     dice = random.Random(seed)
     engines, clocks = (fault.engines, fault.clocks) if fault else (False, False)
-    cell = Cell(folder, note, services, engines=engines, clocks=clocks, defect=defect)
+    cell = Cell(folder, note, services, times, engines=engines, clocks=clocks, defect=defect)
     async with cell:
         sessions = _sessions(note, cell, seed)
         stop = asyncio.Event()
@@ -97,7 +101,7 @@ async def _strike(scene: Scene, fault: FleetFault | None, note: Note) -> None:
         try:
             await fault.heal(scene, aim)
             await scene.cell.serves()
-            await asyncio.sleep(2 * DEAD_AFTER)
+            await asyncio.sleep(2 * scene.times.dead_after)
             healed = time.monotonic()
         finally:
             note(Struck(begin, healed, fault.name, aim.target, aim.turns, fault.loses))
@@ -123,7 +127,9 @@ async def _aimed(scene: Scene, fault: FleetFault) -> Aim:
 async def _look(note: Recorder, cell: Cell) -> None:
     """What is left when all is calm: figures, every response at every gateway, what engines did,
     logs and tables."""
-    until = time.monotonic() + _QUIET
+    times = cell.times
+    waited = times.dead_after + times.orphan + times.resume
+    until = time.monotonic() + waited + _QUIET * times.slower
     while open_turns(await cell.tables()) and time.monotonic() < until:
         await asyncio.sleep(0.25)
     figures = await cell.figures(bearer(OWNERS[0]))

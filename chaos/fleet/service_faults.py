@@ -37,7 +37,7 @@ class KillPostgres(_Service):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         await scene.cell.services.pair.kill(scene.cell.note)
-        await asyncio.sleep(scene.dice.choice([0, 0.3, 1, 3]))
+        await scene.pause(0, 0.3, 1, 3)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         await scene.cell.services.pair.start(scene.cell.note)
@@ -50,7 +50,7 @@ class FreezePostgres(_Service):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         scene.cell.services.pair.freeze()
-        await asyncio.sleep(2)
+        await asyncio.sleep(2 * scene.times.slower)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         scene.cell.services.pair.thaw()
@@ -63,7 +63,7 @@ class FailOver(_Service):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         await scene.cell.services.pair.kill(scene.cell.note)
-        await asyncio.sleep(scene.dice.uniform(0, 1))
+        await scene.pause(0, 1)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         await scene.cell.services.pair.fail_over(scene.cell.note)
@@ -108,7 +108,7 @@ class KillValkey(_Valkey):
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
         await asyncio.to_thread(scene.cell.services.valkey.kill)
-        await asyncio.sleep(scene.dice.choice([0, 0.5, 2]))
+        await scene.pause(0, 0.5, 2)
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         await asyncio.to_thread(scene.cell.services.valkey.start)

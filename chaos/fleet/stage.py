@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
 from typing import Protocol
@@ -23,8 +24,15 @@ class Missed(Exception):
 class Scene:
     def __init__(self, cell: Cell, clients: Sequence[Cuttable], dice: random.Random) -> None:
         self.cell = cell
+        self.times = cell.times
         self.clients = clients
         self.dice = dice
+
+    async def pause(self, *seconds: float) -> None:
+        """One of these, or if there are two of them anything between them."""
+        least, *_, most = seconds
+        chosen = self.dice.uniform(least, most) if len(seconds) == 2 else self.dice.choice(seconds)
+        await asyncio.sleep(chosen * self.times.slower)
 
     def gateway(self, name: str) -> Gateway:
         return next(each for each in self.cell.gateways if each.name == name)

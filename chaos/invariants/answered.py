@@ -50,7 +50,7 @@ def _said(story: Story) -> dict[str, Counter[str]]:
             if receipt in of_http:
                 of_http[receipt] -= 1
                 of_http += Counter()
-            elif _answers(story, entry.event):
+            elif _answers(story, entry.event) and not _unasked(entry.event, said[entry.client]):
                 said[entry.client]["answered"] += 1
     for client in resumes:  # what answers these is I3's matter
         del said[client]
@@ -61,14 +61,19 @@ def _resumes(entry: Sent) -> bool:
     return isinstance(entry.event, dict) and entry.event["type"] in _QUIET
 
 
+def _unasked(event: Event, said: Counter[str]) -> bool:
+    """That a turn is elsewhere is told to who reads it, who asked for nothing just now; or to who
+    asked for it, if it never began here."""
+    moved = event["type"] == "error" and event["error"].get("code") == MOVED
+    return moved and said["answered"] >= said["sent"]
+
+
 def _receipt_of(event: Event) -> tuple[str, str]:
     return event["type"], event.get("response_id") or (event.get("steer") or {}).get("id", "")
 
 
 def _answers(story: Story, event: Event) -> bool:
     match event["type"]:
-        case "error" if event["error"].get("code") == MOVED:
-            return False  # nobody asked for that
         case "error" | "response.interrupt.accepted" | "response.steer.accepted":
             return True
         case "response.created":

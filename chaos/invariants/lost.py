@@ -16,6 +16,8 @@ Until then a turn may be lost midway whenever it is taken; from then on only if 
 gateway and its node."""
 
 _LOST = "lost_midway"
+_REFUSED = frozenset({"rate_limit_exceeded"})
+"""What a turn that follows a steered one may be told as it begins: it is asked for like any."""
 _JUST_BEFORE = 0.5
 """Seconds: of what began so short a time before a fault nobody knows where it was."""
 
@@ -28,7 +30,7 @@ def lost(story: Story) -> Found:
         code = ((end or {}).get("error") or {}).get("code")
         if code == _LOST and not _may_be_lost(story, life):
             yield f"{life.id} was lost midway, and not all was lost that had it", (life.id,)
-        elif end is not None and end["status"] == "failed" and code != _LOST:
+        elif end is not None and end["status"] == "failed" and code not in (_LOST, *_REFUSED):
             yield f"{life.id} failed: {code}", (life.id,)
         if life.jumped and not _may_be_lost(story, life):
             yield f"{life.id} ran again, and not all was lost that had it", (life.id,)

@@ -16,6 +16,7 @@ from chaos.fleet.defects import FLEET_DEFECTS
 from chaos.fleet.service_faults import FAULTS
 from chaos.fleet.stage import Scene
 from chaos.fleet.table import Outcome, kept_in, rows, summary
+from chaos.fleet.times import Times
 from chaos.verdict import Word
 
 
@@ -29,6 +30,7 @@ class _Client:
 
 class _Cell:
     nodes: tuple[Any, ...] = ()
+    times = Times()
 
 
 def scene(*clients: _Client) -> Scene:
