@@ -29,6 +29,7 @@ __all__ = [
     "Recorder",
     "Saw",
     "Sent",
+    "Stalled",
     "Started",
     "Struck",
     "Table",
@@ -163,6 +164,18 @@ class Worked(Struct, frozen=True, tag="worked"):
     """And the text behind that from which it was to go on."""
 
 
+class Stalled(Struct, frozen=True, tag="stalled"):
+    """The machine itself stood still, or had no time for whoever records: what was late then may
+    be nobody's fault."""
+
+    begin: float
+    end: float
+
+    @property
+    def at(self) -> float:
+        return self.begin
+
+
 class Printed(Struct, frozen=True, tag="printed"):
     """All that a process logged, or left with a service that must not know words of clients."""
 
@@ -193,6 +206,7 @@ Entry = (
     | Struck
     | Process
     | Worked
+    | Stalled
     | Printed
     | Table
 )

@@ -231,6 +231,7 @@ class Node(Server):
             "rate": rate,
             "engine": engine,
             "port": self.port,
+            "patience": 60,
             "environment": self._environment("chaos.slow_hooks") | dict(environment or {}),
         }
 

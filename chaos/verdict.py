@@ -84,6 +84,9 @@ def _thin(story: Story) -> Iterable[str]:
     for fault in story.faults:
         if fault.end is None:
             yield f"{fault.fault} of {fault.target} was never healed"
+    if story.stalls:
+        longest = max(stall.end - stall.begin for stall in story.stalls)
+        yield f"the machine stood still for up to {longest:.1f} s: it is too busy for this"
     unseen = [life.id for life in story.lives.values() if _nobody_looked(story, life)]
     if unseen:
         yield f"nobody could look for {', '.join(unseen)} when all was calm"
@@ -111,7 +114,7 @@ def _hit(story: Story) -> dict[str, list[str]]:
 
 
 def _open(story: Story) -> dict[str, int]:
-    return {_name(fault): len(open_at(story, fault)) for fault in story.faults}
+    return {_name(fault): len(_open_then(story, fault)) for fault in story.faults}
 
 
 def _name(fault: Struck) -> str:
@@ -119,17 +122,22 @@ def _name(fault: Struck) -> str:
 
 
 def open_at(story: Story, fault: Struck) -> list[Life]:
-    """Responses that had been accepted and, for all that anybody saw, not ended when it began; of
-    a fault of one stream, those that it read."""
+    """Responses that were open when it began; of a fault of one stream, those that it read."""
+    return [
+        life
+        for life in _open_then(story, fault)
+        if fault.target not in story.joined
+        or any(reading.client == fault.target for reading in life.readings)
+    ]
+
+
+def _open_then(story: Story, fault: Struck) -> list[Life]:
+    """Those that had been accepted and, for all that anybody saw, not ended when it began."""
     return [
         life
         for life in story.lives.values()
         if life.at < fault.begin
         and all(end.at > fault.begin for end in story.ends.get(life.id, ()))
-        and (
-            fault.target not in story.joined
-            or any(reading.client == fault.target for reading in life.readings)
-        )
     ]
 
 

@@ -15,7 +15,7 @@ from chaos.fleet.cell import LIMITS, OWNERS, Cell
 from chaos.fleet.services import Services
 from chaos.fleet.stage import Aim, FleetFault, Missed, Scene
 from chaos.fleet.times import Times
-from chaos.history import Calm, Note, Recorder, Started, Struck, created_in
+from chaos.history import Calm, Note, Recorder, Stalled, Started, Struck, created_in
 from chaos.run import IN_FLIGHT, Run, judged
 from chaos.sessions import Background, Poll, Session, Talk
 from chaos.tables import open_turns
@@ -27,6 +27,7 @@ _NARROW = 0.3
 """Of all requests, those for the model that few may have."""
 _WARM = 30.0
 """Seconds in which enough answers must be under way, in the state that is to be hit."""
+_LOOK, _STALL = 0.05, 0.4
 _QUIET = 10.0
 """Seconds in which every turn has its end, when nothing is broken any more and nobody is waited
 for."""
@@ -64,6 +65,7 @@ async def _play(
     engines, clocks = (fault.engines, fault.clocks) if fault else (False, False)
     cell = Cell(folder, note, services, times, engines=engines, clocks=clocks, defect=defect)
     async with cell:
+        watching = asyncio.create_task(_watch(note, _STALL * times.slower))
         sessions = _sessions(note, cell, seed)
         stop = asyncio.Event()
         tasks = [asyncio.create_task(session.run(stop)) for session in sessions]
@@ -74,6 +76,18 @@ async def _play(
             stop.set()
             await asyncio.gather(*tasks)
         await _look(note, cell)
+        watching.cancel()
+
+
+async def _watch(note: Note, longest: float) -> None:
+    """Whether this machine has time for us: who is not woken for so long would be taken for dead by
+    others, too."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(_LOOK)
+        late = time.monotonic() - before - _LOOK
+        if late > longest:
+            note(Stalled(before, time.monotonic()))
 
 
 def _sessions(note: Note, cell: Cell, seed: str) -> list[Session]:

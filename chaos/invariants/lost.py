@@ -16,14 +16,15 @@ Until then a turn may be lost midway whenever it is taken; from then on only if 
 gateway and its node."""
 
 _LOST = "lost_midway"
-_REFUSED = frozenset({"rate_limit_exceeded"})
-"""What a turn that follows a steered one may be told as it begins: it is asked for like any."""
+_REFUSED = frozenset({"rate_limit_exceeded", "server_shutting_down"})
+"""What a turn that follows a steered one may be told as it begins: it is asked for like any, and a
+gateway that is told to stop begins none."""
 _JUST_BEFORE = 0.5
 """Seconds: of what began so short a time before a fault nobody knows where it was."""
 
 
 def lost(story: Story) -> Found:
-    if story.started.gateways < 2:
+    if story.started.gateways < 2 or story.stalls:  # who stood still, lost everybody at once
         return
     for life in story.lives.values():
         end = _end_of(story, life)
