@@ -212,11 +212,11 @@ class Recovery:
         if adopted.turn().ended:  # only its record was missing
             await self._end(adopted)
             return
+        if not adopted.whole:  # what is known may not be all that was seen
+            adopted.entries = [Jumped(now())]
         if not adopted.whole and not record.background:
             await self._end(adopted, Failed(now(), "lost_midway", _LOST))
             return
-        if not adopted.whole:  # it begins anew: what is known may not be all that was seen
-            adopted.entries = [Jumped(now())]
         await self._hold(adopted)
         if not record.background:
             with contextlib.suppress(StoreError):  # it waits all the same
