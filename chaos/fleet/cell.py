@@ -32,6 +32,8 @@ LIMITS = {NARROW: 4}
 _ENGINE = "scripted"
 _SLOTS = 24
 _GATEWAYS, _NODES = ("gateway-1", "gateway-2"), ("node-a", "node-b")
+_HEARD = 0.2
+"""Seconds after which whoever asked has seen an answer begin."""
 _OPEN = "SELECT id, holder, epoch, background FROM turns WHERE status IS NULL"
 
 
@@ -42,7 +44,8 @@ class At(Struct, frozen=True):
     gateway: str
     """Empty if that is gone."""
     node: str
-    """Whose engine works on it; empty if none does."""
+    """Whose engine works on it, and has for long enough that its client heard of it; empty if none
+    does."""
     attempt: int
     epoch: int
     background: bool
@@ -245,7 +248,8 @@ class Cell:
         working: dict[str, tuple[str, int]] = {}
         for node in self.nodes:
             if node.runs:
-                for response, attempt in _under_way(node.witnessed(), node.incarnation):
+                by = time.monotonic() - _HEARD * self.times.slower
+                for response, attempt in _under_way(node.witnessed(), node.incarnation, by):
                     working[response] = node.name, attempt
         return working
 
@@ -281,11 +285,12 @@ async def _is_ready(http: httpx.AsyncClient, url: str) -> bool:
         return False
 
 
-def _under_way(told: Iterable[Entry], incarnation: str) -> Iterable[tuple[str, int]]:
+def _under_way(told: Iterable[Entry], incarnation: str, by: float) -> Iterable[tuple[str, int]]:
+    """What this one has begun by then, and works on still."""
     working: dict[str, int] = {}
     for entry in told:
         if isinstance(entry, Worked) and entry.incarnation == incarnation:
-            if entry.what == "began":
+            if entry.what == "began" and entry.at < by:
                 working[entry.response] = entry.attempt
             elif working.get(entry.response) == entry.attempt:
                 del working[entry.response]

@@ -131,7 +131,8 @@ async def _aimed(scene: Scene, fault: FleetFault) -> Aim:
     until = time.monotonic() + _WARM
     while time.monotonic() < until:
         turns = await scene.cell.open_turns()
-        aim = fault.aim(scene, turns) if len(turns) >= IN_FLIGHT else None
+        heard = sum(bool(turn.node) for turn in turns)
+        aim = fault.aim(scene, turns) if heard >= IN_FLIGHT else None
         if aim is not None:
             return aim
         await asyncio.sleep(0.02)

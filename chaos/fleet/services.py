@@ -85,8 +85,12 @@ class Services:
     """What many runs use one after the other: to start them takes a second each."""
 
     def __init__(self) -> None:
-        self.pair = Pair()
         self.valkey = Valkey()
+        try:
+            self.pair = Pair()
+        except BaseException:
+            self.valkey.stop()
+            raise
 
     def fresh(self) -> None:
         self.pair.fresh()
