@@ -17,5 +17,6 @@ said. ``stage.py`` says what a fault is and ``faults.py`` has all of them; those
 something goes on record are ``barriers.py``'s, and strike inside the gateway by ``point_hooks.py``.
 ``fuzz.py`` runs rounds against ``vivace serve``, ``soak.py`` keeps up mixed traffic and
 watches what the process holds on to, ``run.py`` makes runs with faults: ``scripts/fuzz``,
-``scripts/soak`` and ``scripts/chaos``.
+``scripts/soak`` and ``scripts/chaos``. ``fleet/`` does the same to several gateways with their
+engine nodes, and ``simulation/`` in made-up time.
 """

@@ -17,11 +17,12 @@ from tests.support.postgres import Postgres
 
 from chaos.defects import DEFECTS
 from chaos.faults import FAULTS, GROUPS, chosen
+from chaos.fleet.command import add_to as add_fleet
 from chaos.history import load
-from chaos.rounds import excerpt
 from chaos.run import Run, one_node
 from chaos.simulation.command import add_to as add_simulation
 from chaos.stage import BOTH, POSTGRES, Fault
+from chaos.tale import tale
 from chaos.verdict import Word, judge, worst
 
 __all__ = ["main", "told"]
@@ -29,7 +30,6 @@ __all__ = ["main", "told"]
 _NONE = "none"
 _EACH = "all"
 _IN_ONE_NODE = [name for name, each in DEFECTS.items() if each.shown_by is not None]
-_ALL = 10**9
 
 
 def main() -> int:
@@ -56,6 +56,7 @@ def main() -> int:
     )
     node.add_argument("--folder", type=Path, default=None, help="for histories and logs")
     node.set_defaults(do=_one_node)
+    add_fleet(commands)
     add_simulation(commands)
     show = commands.add_parser("show", help="what a history tells of a response or a stream")
     show.add_argument("history", type=Path)
@@ -169,7 +170,7 @@ def told(runs: Sequence[Run]) -> str:
 def _show(given: argparse.Namespace) -> int:
     history = load(given.history)
     if given.id is not None:
-        print(excerpt(history, [given.id], lines=_ALL))
+        print(tale(history, given.id))
         return 0
     verdict = judge(history)
     print(verdict.word.value)

@@ -8,7 +8,7 @@ the tables of the store, when all was calm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,16 +22,19 @@ __all__ = [
     "Event",
     "Joined",
     "Left",
+    "Loses",
     "Note",
     "Printed",
     "Process",
     "Recorder",
     "Saw",
     "Sent",
+    "Stalled",
     "Started",
     "Struck",
     "Table",
     "Worked",
+    "created_in",
     "load",
     "save",
 ]
@@ -44,6 +47,10 @@ class Started(Struct, frozen=True, tag="started"):
 
     at: float
     limits: dict[str, int] = {}
+    gateways: int = 1
+    """How many there are, which share a store and take engines from nodes if they are several."""
+    wall: float = 0.0
+    """The time of day then, by which logs are put among the rest."""
 
 
 class Joined(Struct, frozen=True, tag="joined"):
@@ -56,6 +63,8 @@ class Joined(Struct, frozen=True, tag="joined"):
     """The response whose events these are."""
     after: int | None = None
     """The number after which they are to begin."""
+    gateway: str = ""
+    """At whose door, if there are several."""
 
 
 class Sent(Struct, frozen=True, tag="sent"):
@@ -110,6 +119,9 @@ class Calm(Struct, frozen=True, tag="calm"):
 # -- faults, and what only those see who are inside -----------------------------------------------
 
 
+Loses = Literal["", "gateway", "node", "both", "limits"]
+
+
 class Struck(Struct, frozen=True, tag="struck"):
     """A fault, from its first effect until it was healed; without an end it never was."""
 
@@ -118,6 +130,10 @@ class Struck(Struct, frozen=True, tag="struck"):
     fault: str
     target: str
     """The process or the stream that it hit."""
+    turns: tuple[str, ...] | None = None
+    """Those that were in the state that it was to hit; None where any open one will do."""
+    loses: Loses = ""
+    """What these turns lost by it."""
 
     @property
     def at(self) -> float:
@@ -146,6 +162,18 @@ class Worked(Struct, frozen=True, tag="worked"):
     """What it was shown when it began, a word for each item (``vivace.engines.scripted``)."""
     said: str = ""
     """And the text behind that from which it was to go on."""
+
+
+class Stalled(Struct, frozen=True, tag="stalled"):
+    """The machine itself stood still, or had no time for whoever records: what was late then may
+    be nobody's fault."""
+
+    begin: float
+    end: float
+
+    @property
+    def at(self) -> float:
+        return self.begin
 
 
 class Printed(Struct, frozen=True, tag="printed"):
@@ -178,6 +206,7 @@ Entry = (
     | Struck
     | Process
     | Worked
+    | Stalled
     | Printed
     | Table
 )
@@ -212,3 +241,19 @@ def load(path: Path) -> list[Entry]:
     """All entries; half a line at the end, of a recorder that was killed, is none."""
     whole, _, _ = path.read_bytes().rpartition(b"\n")
     return _decoder.decode_lines(whole)
+
+
+def created_in(history: Sequence[Entry]) -> dict[str, str]:
+    """Whose each response is that somebody saw begin."""
+    owners = {entry.client: entry.owner for entry in history if isinstance(entry, Joined)}
+    found: dict[str, str] = {}
+    for entry in history:
+        if isinstance(entry, Saw) and entry.event["type"] == "response.created":
+            found[entry.event["response"]["id"]] = owners[entry.client]
+        elif isinstance(entry, Called) and _created_by(entry):
+            found[entry.answer["id"]] = entry.owner
+    return found
+
+
+def _created_by(call: Called) -> bool:
+    return call.method == "POST" and call.path == "/v1/responses" and call.status == 200

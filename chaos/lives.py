@@ -11,6 +11,7 @@ from chaos.history import Event
 __all__ = [
     "ENDED",
     "JUMP",
+    "MOVED",
     "TERMINAL",
     "Asked",
     "Life",
@@ -20,6 +21,8 @@ __all__ = [
     "Steered",
 ]
 
+MOVED = "resumed_elsewhere"
+"""The code of the error that tells a stream that another has its response from now on."""
 TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 ENDED = frozenset({"completed", "incomplete", "cancelled", "failed"})
 JUMP = 1_000_000

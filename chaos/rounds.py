@@ -25,7 +25,7 @@ from chaos.history import Called, Calm, Entry, Joined, Saw, Sent, Started, save
 from chaos.invariants import Violation, check
 from chaos.workload import LIMITS, World, misbehave
 
-__all__ = ["Broken", "Outcome", "calm", "excerpt", "figures", "play"]
+__all__ = ["Broken", "Outcome", "calm", "excerpt", "figures", "line_of", "play"]
 
 _QUIET = frozenset({"vivace_turns_running", "vivace_queue_length", "vivace_engine_running"})
 _PATIENCE = 20.0
@@ -188,7 +188,7 @@ def excerpt(history: Sequence[Entry], about: Sequence[str], lines: int = _LINES)
         if isinstance(entry, Saw) and entry.event["type"].endswith(".delta"):
             skipped += 1
             continue
-        line = _line(entry)
+        line = line_of(entry)
         if any(name in line for name in about):
             if skipped:
                 found.append(f"            … {skipped} deltas")
@@ -197,7 +197,8 @@ def excerpt(history: Sequence[Entry], about: Sequence[str], lines: int = _LINES)
     return "\n".join(found[-lines:])
 
 
-def _line(entry: Entry) -> str:
+def line_of(entry: Entry) -> str:
+    """For a person."""
     at = f"{entry.at % 10_000:9.3f}"
     match entry:
         case Sent():
@@ -206,9 +207,11 @@ def _line(entry: Entry) -> str:
             event = dict(entry.event)
             if isinstance(event.get("response"), dict):
                 keys = ("id", "status", "previous_response_id", "incomplete_details", "error")
-                event["response"] = {key: event["response"][key] for key in keys}
+                event["response"] = {key: event["response"].get(key) for key in keys}
             return f"{at} {entry.client} < {json.dumps(event)}"
         case Called():
-            return f"{at} {entry.owner} {entry.method} {entry.path}: {entry.status} {entry.body}"
+            where = f" at {entry.gateway}" if entry.gateway else ""
+            what = f"{entry.method} {entry.path}{where}: {entry.status} {entry.body}"
+            return f"{at} {entry.owner} {what}"
         case _:
             return f"{at} {entry}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from tests.support.postgres import Postgres
 
 from chaos.clients import Caller
 from chaos.databases import Database
-from chaos.history import Calm, Entry, Joined, Note, Recorder, Saw, Started, Struck, Table
+from chaos.history import Calm, Note, Recorder, Started, Struck, Table, created_in
 from chaos.processes import Gateway
 from chaos.rounds import calm
 from chaos.sessions import SCRIPT, Background, Session, Talk
@@ -25,11 +25,12 @@ from chaos.stage import POSTGRES, SQLITE, Fault, Stage
 from chaos.tables import dump_sqlite, open_turns
 from chaos.verdict import Verdict, Word, judge, keep, worst
 
-__all__ = ["Run", "one_node"]
+__all__ = ["IN_FLIGHT", "Run", "judged", "one_node"]
 
 _OWNERS = ("alice", "bob")
 _TALKERS, _READERS = 8, 5
-_IN_FLIGHT = 8
+IN_FLIGHT = 8
+"""Turns that must be open when something strikes."""
 _RATE = 60
 """Tokens a second: answers last for seconds, so that a fault meets many."""
 _WARM = 20.0
@@ -66,35 +67,48 @@ async def one_node(
     defect: str | None = None,
 ) -> Run:
     """A gateway of its own, on SQLite unless it is given a server, whose files stay in ``folder``
-    with the record. A run that fails by itself proves nothing, and says why."""
+    with the record."""
+
+    async def play(note: Recorder) -> None:
+        await _play(folder, seed, fault, note, postgres, keys=keys, defect=defect)
+
+    name, store = fault.name if fault else "none", SQLITE if postgres is None else POSTGRES
+    # What strikes a process must have met many turns; what strikes a client meets its own.
+    least = 0 if fault is None or fault.group == "client" else IN_FLIGHT
+    return await judged(folder, seed, name, store, play, least=least)
+
+
+async def judged(
+    folder: Path,
+    seed: str,
+    fault: str,
+    store: str,
+    play: Callable[[Recorder], Awaitable[None]],
+    *,
+    least: int,
+) -> Run:
+    """What is played, on record, and the verdict. A run that fails by itself proves nothing, and
+    says why; nor does one whose fault met less than so many turns."""
     begin = time.monotonic()
     folder.mkdir(parents=True)
     recorder = Recorder(folder / "history.jsonl")
     doubts: list[str] = []
     try:
-        await _play(folder, seed, fault, recorder, postgres, keys=keys, defect=defect)
+        await play(recorder)
     except Exception as error:  # noqa: BLE001 - what was seen until then may be broken all the same
         doubts.append(f"the run itself failed: {error!r}")
     finally:
         recorder.close()
     verdict = judge(recorder.history)
-    doubts += _too_few(verdict, fault)
+    doubts += [
+        f"{name} met only {met} open turns" for name, met in verdict.open.items() if met < least
+    ]
     if doubts:
         word = worst([verdict.word, Word.UNKNOWN])
         verdict = replace(verdict, word=word, doubts=[*doubts, *verdict.doubts])
     path = keep(folder, recorder.history, verdict)
-    turns = len(_created(recorder.history))
-    name, store = fault.name if fault else "none", SQLITE if postgres is None else POSTGRES
-    return Run(seed, name, store, verdict, turns, time.monotonic() - begin, path)
-
-
-def _too_few(verdict: Verdict, fault: Fault | None) -> Iterator[str]:
-    """What strikes a process must have met many turns; what strikes a client meets its own."""
-    if fault is None or fault.group == "client":
-        return
-    for name, met in verdict.hit.items():
-        if 0 < len(met) < _IN_FLIGHT:
-            yield f"{name} hit only {len(met)} open turns"
+    turns = len(created_in(recorder.history))
+    return Run(seed, fault, store, verdict, turns, time.monotonic() - begin, path)
 
 
 async def _play(
@@ -107,7 +121,7 @@ async def _play(
     keys: bool,
     defect: str | None,
 ) -> None:
-    note(Started(time.monotonic()))
+    note(Started(time.monotonic(), wall=time.time()))
     dice = random.Random(seed)
     async with AsyncExitStack() as stack:
         database = None
@@ -171,7 +185,7 @@ async def _strike(
     """When enough answers are under way, and some time after, so that it meets each of them
     somewhere else."""
     until = time.monotonic() + _WARM
-    while sum(session.busy for session in sessions) < _IN_FLIGHT and time.monotonic() < until:
+    while sum(session.busy for session in sessions) < IN_FLIGHT and time.monotonic() < until:
         await asyncio.sleep(0.01)
     await asyncio.sleep(stage.dice.uniform(0, 1.5))
     if fault is None:
@@ -196,7 +210,7 @@ async def _look(note: Recorder, gateway: Gateway, database: Database | None) -> 
     note(Calm(time.monotonic(), figures, (gateway.incarnation,)))
     for owner in _OWNERS:
         async with Caller(note, gateway.url, owner, headers[owner]) as caller:
-            for name, whose in _created(note.history).items():
+            for name, whose in created_in(note.history).items():
                 await caller.call("GET", f"/v1/responses/{name}")
                 if owner == whose:
                     path = f"/v1/responses/{name}/input_items?limit=100&order=asc"
@@ -209,13 +223,3 @@ async def _tables(gateway: Gateway, database: Database | None) -> list[Table]:
     if database is not None:
         return await database.dump()
     return await asyncio.to_thread(dump_sqlite, gateway.folder / "vivace.db")
-
-
-def _created(history: Sequence[Entry]) -> dict[str, str]:
-    """Whose each response is that somebody saw begin."""
-    owners = {entry.client: entry.owner for entry in history if isinstance(entry, Joined)}
-    return {
-        entry.event["response"]["id"]: owners[entry.client]
-        for entry in history
-        if isinstance(entry, Saw) and entry.event["type"] == "response.created"
-    }

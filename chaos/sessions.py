@@ -17,12 +17,14 @@ from collections.abc import Callable, Mapping
 from websockets.exceptions import WebSocketException
 
 from chaos.clients import Caller, Progress, Talker
+from chaos.doors import Doors
 from chaos.history import Event, Note
 from chaos.lives import ENDED
 
-__all__ = ["MODEL", "SCRIPT", "Background", "Session", "Talk"]
+__all__ = ["MODEL", "NARROW", "SCRIPT", "Background", "Poll", "Session", "Talk"]
 
 MODEL = "local-model"
+NARROW = "narrow"
 _REPLIES = {
     "TEXT": '{ do = "mark", times = 120 }',
     "LONG": '{ do = "mark", times = 300 }',
@@ -45,15 +47,17 @@ class Session:
     def __init__(
         self,
         note: Note,
-        url: str,
+        url: str | Doors,
         owner: str,
         headers: Mapping[str, str],
         *,
         who: str,
         seed: str,
         keys: bool,
+        narrow: float = 0.0,
     ) -> None:
-        """With ``keys`` some requests have an idempotency key, and are made again."""
+        """With ``keys`` some requests have an idempotency key, and are made again. ``narrow``: how
+        many ask for the model that few requests a minute may."""
         self.name = who
         self._note = note
         self._url = url
@@ -62,6 +66,7 @@ class Session:
         self._who = who
         self._dice = random.Random(seed)
         self._keys = keys
+        self._narrow = narrow
         self._back = 1
         """On how many connections it comes back."""
         self._numbers = itertools.count(1)
@@ -69,6 +74,11 @@ class Session:
     @property
     def busy(self) -> bool:
         return False
+
+    @property
+    def reads(self) -> str | None:
+        """The answer that it has under way on a stream."""
+        return None
 
     def cut(self, back: int = 1) -> None:
         self._back = back
@@ -90,7 +100,8 @@ class Session:
     def _request(self) -> Event:
         words = f"{self._dice.choice(_WORDS)} {self._who}.{next(self._numbers)}"
         tag = words.partition(" ")[2]
-        body: Event = {"model": MODEL, "input": words, "metadata": {"tag": tag}}
+        model = NARROW if self._dice.random() < self._narrow else MODEL
+        body: Event = {"model": model, "input": words, "metadata": {"tag": tag}}
         if self._keys and self._dice.random() < 0.4:
             body["idempotency_key"] = f"key-{tag}"
         return body
@@ -116,6 +127,10 @@ class Talk(Session):
         talker = self._talker
         return talker is not None and bool(talker.running) and not talker.closed
 
+    @property
+    def reads(self) -> str | None:
+        return next(iter(self._talker.running.values()), None) if self._talker else None
+
     def cut(self, back: int = 1) -> None:
         super().cut(back)
         if self._talker is not None:
@@ -125,9 +140,10 @@ class Talk(Session):
         lost: dict[str, int] = {}
         with contextlib.suppress(OSError, WebSocketException):
             async with self._joined() as talker:
-                while not (stop.is_set() or talker.closed):
+                while not (stop.is_set() or talker.closed or talker.moved):
                     await self._turn(talker)
                 lost = {name: talker.numbers[name] for name in talker.running.values()}
+                lost |= talker.moved
         for name, after in lost.items():
             back, self._back = self._back, 1
             await asyncio.gather(*(self._resume(name, after) for _ in range(back)))
@@ -151,7 +167,7 @@ class Talk(Session):
                 await talker.say(self._steer(name))
         elif luck < 0.55 and talker.running:
             self.cut()
-        await _until(lambda: talker.idle)
+        await _until(lambda: talker.idle or bool(talker.moved))
         if body["metadata"]["tag"] not in talker.tags and "idempotency_key" in body:
             self._unanswered = body  # it may be running all the same: ask again
 
@@ -197,12 +213,16 @@ class Background(Session):
     """Over HTTP, for answers that go on without a reader."""
 
     _caller: Caller | None = None
-    _reads = False
-    """Whether it has seen an answer begin, and not end."""
+    _reads: str | None = None
+    """What it has seen begin, and not end."""
 
     @property
     def busy(self) -> bool:
-        return self._reads and self._caller is not None and self._caller.reads(self.name)
+        return bool(self._reads and self._caller is not None and self._caller.reads(self.name))
+
+    @property
+    def reads(self) -> str | None:
+        return self._reads
 
     def cut(self, back: int = 1) -> None:
         super().cut(back)
@@ -215,7 +235,7 @@ class Background(Session):
         ids: list[str] = []
 
         def created(name: str) -> None:
-            self._reads = True
+            self._reads = name
             ids.append(name)
 
         seen = await caller.stream(self._stream(), body, self._hold(), created)
@@ -224,7 +244,7 @@ class Background(Session):
         while ids and not (seen.ended or seen.refused) and loop.time() < until:
             await asyncio.sleep(self._dice.choice([0, 0, 0.1, 0.5]))
             seen = await self._read_on(caller, seen, body)
-        self._reads = False
+        self._reads = None
         if ids:
             await self._ask_until_it_ended(caller, ids[-1])
             if self._dice.random() < 0.3:
@@ -248,6 +268,32 @@ class Background(Session):
         )
         *_, more = await asyncio.gather(*readers)
         return more if more.last >= 0 or more.refused else seen
+
+
+class Poll(Session):
+    """Over HTTP, without a stream: it asks again and again."""
+
+    _waits = False
+
+    @property
+    def busy(self) -> bool:
+        return self._waits
+
+    async def _turns(self, caller: Caller, stop: asyncio.Event) -> None:
+        body = self._request() | {"background": True}
+        call = await caller.call("POST", "/v1/responses", body)
+        tries = 5 if "idempotency_key" in body else 0
+        while tries and (call.status is None or call.status >= 500):
+            await asyncio.sleep(0.1)
+            call, tries = await caller.call("POST", "/v1/responses", body), tries - 1
+        if call.status != 200:
+            return
+        name = call.answer["id"]
+        self._waits = True
+        await self._ask_until_it_ended(caller, name)
+        self._waits = False
+        if self._dice.random() < 0.3:
+            await caller.call("DELETE", f"/v1/responses/{name}")
 
 
 async def _until(condition: Callable[[], bool], seconds: float = 30) -> None:

@@ -27,6 +27,10 @@ class Cuttable(Protocol):
     @property
     def busy(self) -> bool: ...
 
+    @property
+    def reads(self) -> str | None:
+        """The answer that it reads on a stream now."""
+
     def cut(self, back: int = 1) -> None:
         """It will come back so many times at once."""
 

@@ -15,18 +15,20 @@ from chaos.history import (
     Left,
     Saw,
     Sent,
+    Stalled,
     Started,
     Struck,
     Table,
     Worked,
 )
-from chaos.lives import ENDED, TERMINAL, Asked, Life, Observed, Reading, Receipt, Steered
+from chaos.lives import ENDED, MOVED, TERMINAL, Asked, Life, Observed, Reading, Receipt, Steered
 
 __all__ = ["Story"]
 
+_AFTER_STALL = 5.0
+"""Seconds in which all have found each other again."""
 _Lane = tuple[str, str | None]
 """Of which stream, and its name there."""
-_MOVED = "resumed_elsewhere"
 
 
 class Story:
@@ -34,6 +36,7 @@ class Story:
         self.history = history
         self.started = next((e for e in history if isinstance(e, Started)), Started(0))
         self.calm = next((e for e in reversed(history) if isinstance(e, Calm)), None)
+        self.stalls = [entry for entry in history if isinstance(entry, Stalled)]
         self.faults = [entry for entry in history if isinstance(entry, Struck)]
         self.work = [entry for entry in history if isinstance(entry, Worked)]
         self.tables = {entry.name: entry for entry in history if isinstance(entry, Table)}
@@ -76,10 +79,12 @@ class Story:
         return self.joined[client].replays is not None
 
     def disturbed(self, begin: float, end: float | None) -> bool:
-        """Whether a fault was in effect at some time in between."""
+        """Whether a fault was in effect at some time in between, or the machine stood still."""
+        spans = [(fault.begin, fault.end) for fault in self.faults]
+        spans += [(stall.begin, stall.end + _AFTER_STALL) for stall in self.stalls]
         return any(
-            (end is None or fault.begin <= end) and (fault.end is None or fault.end >= begin)
-            for fault in self.faults
+            (end is None or first <= end) and (last is None or last >= begin)
+            for first, last in spans
         )
 
     @cached_property
@@ -97,6 +102,13 @@ class Story:
         if call.status == 404:
             return self.disturbed(call.begin, call.end)
         return call.status in (200, None) or call.status >= 500
+
+    def ended_on_record(self, response_id: str) -> float | None:
+        """When, by the clock of the history; None if that is not known."""
+        at = (self.rows.get(response_id) or {}).get("ended_at")
+        if not isinstance(at, float) or not self.started.wall:
+            return None
+        return at - self.started.wall + self.started.at
 
     def asked(self, method: str, response_id: str, rest: str = "") -> list[Called]:
         return self._by_path.get((method, f"/v1/responses/{response_id}{rest}"), [])
@@ -187,7 +199,7 @@ class Story:
         self.ends.setdefault(end.response["id"], []).append(end)
 
     def _refused(self, client: str, event: Event) -> None:
-        if _code(event) == _MOVED:
+        if _code(event) == MOVED:
             taken = self._active.pop((client, event.get("stream_id")), None)
             if taken is not None:
                 taken.moved = True

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,12 @@ def open_turns(tables: Iterable[Table]) -> list[str]:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """What is JSON decoded, what is no JSON left out; the status where only the response has it."""
+    """What is JSON decoded, times as seconds since 1970, what is no JSON left out; the status where
+    only the response has it."""
+    row = {
+        name: value.timestamp() if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }
     plain = {
         name: json.loads(value) if name in _JSON and value else None if name in _JSON else value
         for name, value in row.items()

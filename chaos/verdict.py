@@ -42,7 +42,10 @@ class Verdict(Struct, frozen=True):
     doubts: list[str] = []
     """Why it cannot be said that all held."""
     hit: dict[str, list[str]] = {}
-    """The responses that were open when each fault began, by its name and target."""
+    """The responses that were open when each fault began, in the state that it was to hit, by its
+    name and target."""
+    open: dict[str, int] = {}
+    """How many were open then, in whatever state."""
 
     @property
     def counts(self) -> bool:
@@ -65,7 +68,7 @@ def judge(
         except Exception as error:  # noqa: BLE001 - likewise
             doubts.append(f"the checker of {name} crashed: {error!r}")
     word = Word.BROKEN if violations else Word.UNKNOWN if doubts else Word.HOLDS
-    return Verdict(word, violations, doubts, _hit(story))
+    return Verdict(word, violations, doubts, _hit(story), _open(story))
 
 
 def _thin(story: Story) -> Iterable[str]:
@@ -81,6 +84,9 @@ def _thin(story: Story) -> Iterable[str]:
     for fault in story.faults:
         if fault.end is None:
             yield f"{fault.fault} of {fault.target} was never healed"
+    if story.stalls:
+        longest = max(stall.end - stall.begin for stall in story.stalls)
+        yield f"the machine stood still for up to {longest:.1f} s: it is too busy for this"
     unseen = [life.id for life in story.lives.values() if _nobody_looked(story, life)]
     if unseen:
         yield f"nobody could look for {', '.join(unseen)} when all was calm"
@@ -98,23 +104,40 @@ def _nobody_looked(story: Story, life: Life) -> bool:
 def _hit(story: Story) -> dict[str, list[str]]:
     hit: dict[str, list[str]] = {}
     for fault in story.faults:
-        name = f"{fault.fault} of {fault.target}"
-        hit[name] = hit.get(name, []) + [life.id for life in open_at(story, fault)]
+        meant = [
+            life.id
+            for life in open_at(story, fault)
+            if fault.turns is None or life.id in fault.turns
+        ]
+        hit[_name(fault)] = hit.get(_name(fault), []) + meant
     return hit
 
 
+def _open(story: Story) -> dict[str, int]:
+    return {_name(fault): len(_open_then(story, fault)) for fault in story.faults}
+
+
+def _name(fault: Struck) -> str:
+    return f"{fault.fault} of {fault.target}"
+
+
 def open_at(story: Story, fault: Struck) -> list[Life]:
-    """Responses that had been accepted and, for all that anybody saw, not ended when it began; of
-    a fault of one stream, those that it read."""
+    """Responses that were open when it began; of a fault of one stream, those that it read."""
+    return [
+        life
+        for life in _open_then(story, fault)
+        if fault.target not in story.joined
+        or any(reading.client == fault.target for reading in life.readings)
+    ]
+
+
+def _open_then(story: Story, fault: Struck) -> list[Life]:
+    """Those that had been accepted and, for all that anybody saw, not ended when it began."""
     return [
         life
         for life in story.lives.values()
         if life.at < fault.begin
         and all(end.at > fault.begin for end in story.ends.get(life.id, ()))
-        and (
-            fault.target not in story.joined
-            or any(reading.client == fault.target for reading in life.readings)
-        )
     ]
 
 

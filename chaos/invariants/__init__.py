@@ -4,8 +4,9 @@ Each invariant is a pure function from what a history tells to what is wrong wit
 are names for talking about them:
 
 - **I0 answered**: whatever a client says is answered exactly once, and never by a fault of ours.
-- **I1 kept**: a response that was to be kept and was not deleted can be had when all is calm, and
-  has ended; one that was deleted can neither be had nor continued.
+- **I1 kept**: a response that was to be kept and was not deleted can be had when all is calm, from
+  every gateway, and has ended; one that was deleted can neither be had nor continued. Where several
+  gateways share a store, none fails because a gateway or a node is gone.
 - **I2 one end**: every response ends once, and everybody who sees the end sees the same one.
 - **I3 one text**: a response's numbers go up by one, but for a declared jump; a number means one
   event, whoever reads it; deltas joined are the text that is told at the end, and that is the
@@ -19,9 +20,10 @@ are names for talking about them:
   one that goes on for another is shown what was said too, and goes on right there.
 - **I8 no ghosts**: when all is calm, nothing runs, waits or holds a slot, no engine works for a
   response that has ended, and no open one belongs to a gateway that is gone.
-- **I9 limits**: in any t seconds a key gets at most limit · (1 + t/60) requests through.
-- **I10 owners**: nobody sees, continues, stops or deletes what belongs to another key, and no log
-  has words of a prompt or an answer.
+- **I9 limits**: in any t seconds a key gets at most limit · (1 + t/60) requests through, at all
+  gateways together, and one limit more for each time that what they count in was lost.
+- **I10 owners**: nobody sees, continues, stops or deletes what belongs to another key, and neither
+  a log nor what gateways count in has words of a prompt or an answer.
 
 What is assumed: one clock stamps all entries; every request has a tag and every steer has words
 that nothing else has; what was called and never came back may or may not have happened; what
@@ -29,7 +31,7 @@ happens while a fault is in effect may be refused or broken off, and I0 does not
 has one writer at a time and a life that only goes forward, so that one pass over what was seen of
 it decides. What nobody looked at is not judged here: ``chaos.verdict`` says when that is too much.
 
-I9 does not know yet of several gateways that share their limits, nor of tokens.
+I9 does not know yet of tokens.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 
 from chaos.history import Event, Saw, Sent
 from chaos.invariants.found import Found
+from chaos.lives import MOVED
 from chaos.story import Story
 
 __all__ = ["answered"]
@@ -49,7 +50,7 @@ def _said(story: Story) -> dict[str, Counter[str]]:
             if receipt in of_http:
                 of_http[receipt] -= 1
                 of_http += Counter()
-            elif _answers(story, entry.event):
+            elif _answers(story, entry.event) and not _unasked(entry.event, said[entry.client]):
                 said[entry.client]["answered"] += 1
     for client in resumes:  # what answers these is I3's matter
         del said[client]
@@ -58,6 +59,13 @@ def _said(story: Story) -> dict[str, Counter[str]]:
 
 def _resumes(entry: Sent) -> bool:
     return isinstance(entry.event, dict) and entry.event["type"] in _QUIET
+
+
+def _unasked(event: Event, said: Counter[str]) -> bool:
+    """That a turn is elsewhere is told to who reads it, who asked for nothing just now; or to who
+    asked for it, if it never began here."""
+    moved = event["type"] == "error" and event["error"].get("code") == MOVED
+    return moved and said["answered"] >= said["sent"]
 
 
 def _receipt_of(event: Event) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from chaos.contexts import Contexts, items_of, recital, word_of, words_of
 from chaos.invariants.found import Found
 from chaos.invariants.texts import gapless
@@ -57,6 +59,10 @@ def _text(story: Story, life: Life) -> tuple[str, bool]:
 
 
 def _told_by_engines(story: Story, contexts: Contexts) -> Found:
+    anew: Counter[str] = Counter()
+    for work in story.work:
+        if work.what == "began" and not work.said:
+            anew[work.response] = max(anew[work.response], work.attempt)
     for work in story.work:
         life = story.lives.get(work.response)
         if life is None or work.what != "began":
@@ -65,6 +71,8 @@ def _told_by_engines(story: Story, contexts: Contexts) -> Found:
         if past is not None and own is not None and work.shown != (*past, *own):
             what = f"{life.id} was shown {work.shown} on attempt {work.attempt}"
             yield f"{what}, and the conversation is {(*past, *own)}", (life.id,)
+        if work.attempt < anew[life.id]:  # what it said was lost, and it ran again
+            continue
         text, whole = _text(story, life)
         more = not whole and work.said.startswith(text)  # than anybody has seen
         if text and not text.startswith(work.said) and not more:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chaos.history import Saw, Sent
 from chaos.invariants.found import Found
-from chaos.lives import ENDED, Observed
+from chaos.lives import ENDED, TERMINAL, Observed
 from chaos.story import Story
 
 __all__ = ["one_end"]
 
+_PATIENCE = 5.0
+"""Seconds after an end is on record in which everybody who waits for it knows it, too."""
+
 
 def one_end(story: Story) -> Found:
     yield from _never(story)
+    yield from _in_vain(story)
     for name, ends in story.ends.items():
         yield from _otherwise(name, ends)
         first = min(end.at for end in ends)
@@ -28,6 +33,26 @@ def _never(story: Story) -> Found:
             over = reading.ended or reading.moved or not story.stayed(reading.client)
             if reading.asked and not over:
                 yield f"{life.id} never ended for {reading.client}", (life.id,)
+
+
+def _in_vain(story: Story) -> Found:
+    """Whoever comes back for a response that has ended is told its end, or why not."""
+    told: dict[str, float] = {}
+    for entry in story.history:
+        if isinstance(entry, Saw) and entry.event["type"] in (*TERMINAL, "error"):
+            told[entry.client] = entry.at
+    for sent in story.history:
+        if not (isinstance(sent, Sent) and isinstance(sent.event, dict)):
+            continue
+        left = story.left.get(sent.client)
+        if sent.event["type"] != "response.resume" or left is None or left.how != "left":
+            continue
+        name = sent.event["response_id"]
+        known = story.ended_on_record(name)
+        if known is None:
+            continue
+        if told.get(sent.client, 0.0) < sent.at and max(known, sent.at) + _PATIENCE < left.at:
+            yield f"{sent.client} came back for {name}, and was never told its end", (name,)
 
 
 def _otherwise(name: str, ends: Sequence[Observed]) -> Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chaos.invariants.found import Found
+from chaos.invariants.lost import lost
 from chaos.lives import ENDED, Life
 from chaos.story import Story
 
@@ -10,6 +11,7 @@ __all__ = ["kept"]
 
 
 def kept(story: Story) -> Found:
+    yield from lost(story)
     for life in story.lives.values():
         gone = story.deletions.get(life.id)
         if gone is None:

@@ -1,4 +1,5 @@
-"""I9: in any t seconds a key gets at most limit · (1 + t/60) requests through."""
+"""I9: in any t seconds a key gets at most limit · (1 + t/60) requests through, and one limit more
+for each time that what counts for all gateways was lost."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ _SLACK = 1.0
 def limits(story: Story) -> Found:
     """A turn is charged between its request and its ``created``: those whose both lie in a span
     of time were all charged in it."""
+    losses = sum(fault.loses == "limits" for fault in story.faults)
     passed: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for life in story.lives.values():
         asked = story.creates.get(life.tag or "")
@@ -27,7 +29,7 @@ def limits(story: Story) -> Found:
         for begin, _ in spans:
             inside = sorted(end for start, end in spans if start >= begin)
             for count, end in enumerate(inside, 1):
-                if count > limit * (1 + (end - begin) / _MINUTE) + _SLACK:
+                if count > limit * (1 + losses + (end - begin) / _MINUTE) + _SLACK:
                     seconds = f"{end - begin:.1f} seconds"
                     yield f"{owner} got {count} turns of {model} through in {seconds}", (owner,)
                     return

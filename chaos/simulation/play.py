@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos.history import Called, Calm, Entry, Joined, Note, Printed, Saw, Started, Struck
+from chaos.history import Calm, Entry, Note, Printed, Started, Struck, created_in
 from chaos.simulation.clients import Background, Client
 from chaos.simulation.gateway import Machine, configured
 from chaos.simulation.loop import VirtualLoop, in_life
@@ -200,28 +200,12 @@ class _Play:
 
     async def _look(self, clients: Sequence[Client]) -> None:
         asking = {client.owner: client for client in clients}
-        for name, owner in _created(self._history).items():
+        for name, owner in created_in(self._history).items():
             client = asking[owner]
             for machine in self._machines:
                 await client.call("GET", f"/v1/responses/{name}", at=machine)
         for table in self._database.tables(self._loop.time()):
             self._note(table)
-
-
-def _created(history: Sequence[Entry]) -> dict[str, str]:
-    """Whose each response is that somebody knows of."""
-    owners = {entry.client: entry.owner for entry in history if isinstance(entry, Joined)}
-    found: dict[str, str] = {}
-    for entry in history:
-        if isinstance(entry, Saw) and entry.event["type"] == "response.created":
-            found[entry.event["response"]["id"]] = owners[entry.client]
-        elif isinstance(entry, Called) and _created_by(entry):
-            found[entry.answer["id"]] = entry.owner
-    return found
-
-
-def _created_by(call: Called) -> bool:
-    return call.method == "POST" and call.path == "/v1/responses" and call.status == 200
 
 
 class _Listener(logging.Handler):

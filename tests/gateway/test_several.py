@@ -241,6 +241,13 @@ def test_an_order_that_nobody_carries_out_says_so_and_is_not_carried_out_later(
         # Its gateway counts as gone after a moment, and with it what the turn has said.
         assert code(told) == (400, "response_already_completed")
         assert pair.there.get(path(response_id)).json()["error"]["code"] == "lost_midway"
+        # No number that its client saw means something else now, and it hears of the end.
+        rest = f"{path(response_id)}?stream=true&starting_after=5"
+        told_again = streamed(pair.there, "GET", rest)
+        assert [(each["type"], each["sequence_number"]) for each in told_again] == [
+            ("response.created", 1_000_000),
+            ("response.failed", 1_000_001),
+        ]
         while (event := socket.read())["type"] != "error":
             assert not event["type"].startswith("response.steer")
         assert event["error"]["code"] == "resumed_elsewhere"

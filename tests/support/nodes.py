@@ -34,12 +34,15 @@ class EngineProcess:
         port: int | None = None,
         engine: Mapping[str, object] | None = None,
         limits: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+        patience: float = 20,
         **node: Any,
     ) -> None:
         """``engine`` adds to a scripted one, or is another if it has a ``kind``; ``node`` to the
         table of that name. A ``port`` is for one that takes the place of another."""
         self.port = port or free_port()
         self.name = name
+        self._patience = patience
         self._scheme = "https" if "certificate" in node else "http"
         # vivace: ignore[python-path-from-parameter] a name of the test
         place = folder / name
@@ -65,7 +68,7 @@ class EngineProcess:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vivace.cli", "engine", "--config", str(path)],
             stderr=self._log,
-            env={**os.environ, **KEYED},
+            env={**os.environ, **KEYED, **(environment or {})},
         )
 
     @property
@@ -87,7 +90,7 @@ class EngineProcess:
         self.process.send_signal(signal.SIGCONT)
 
     def __enter__(self) -> EngineProcess:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + self._patience
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 # vivace: ignore[python-tls-not-checked] this machine, a certificate of the test

@@ -47,7 +47,8 @@ def free_port() -> int:
 class Postgres:
     """The server refuses to be run by root, so root runs it as its own user."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: Postgres | None = None) -> None:
+        """As a standby of another one, if that is given."""
         self._programs = programs()
         # Not in pytest's own folder, which every pytest closes to other users when it begins.
         self._folder = folder = Path(tempfile.mkdtemp(prefix="vivace-postgres-"))
@@ -59,13 +60,41 @@ class Postgres:
         self._databases = 0
         self._again: str | None = None
         self.port = free_port()
+        if of is not None:
+            self._follow(of)
+            return
         options = ("-A", "trust", "-U", _FIRST, "--locale=C.UTF-8", "--no-sync")
         self._run(self._programs / "initdb", "-D", folder / "data", *options)
         self.start()
         asyncio.run(self._make_template())
 
+    def _follow(self, first: Postgres) -> None:
+        """Whatever the first one confirms from now on, this one has, too."""
+        source = ("-h", "127.0.0.1", "-p", str(first.port), "-U", _FIRST)
+        copied = ("-D", self._folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        self._run(self._programs / "pg_basebackup", *source, *copied)
+        # What the first one was told about standbys of its own is no matter of this one.
+        (self._folder / "data" / "postgresql.auto.conf").write_text(
+            f"primary_conninfo = 'host=127.0.0.1 port={first.port} user={_FIRST}'\n"
+            "wal_retrieve_retry_interval = '100ms'\n"
+        )
+        self._again, self._databases = first._again, first._databases
+        self.start()
+        asyncio.run(first._execute("ALTER SYSTEM SET synchronous_standby_names = '*'"))
+        asyncio.run(first._execute("SELECT pg_reload_conf()"))
+
+    def promote(self) -> None:
+        """From a standby to one that takes writes; returns when it does."""
+        asyncio.run(self._execute("SELECT pg_promote()"))
+
     def _run(self, *command: str | Path) -> None:
         subprocess.run([*self._as_user, *command], check=True, stdout=subprocess.DEVNULL)
+
+    @property
+    def database_name(self) -> str:
+        """Of the one that ``emptied`` gives."""
+        assert self._again is not None
+        return self._again.rpartition("/")[2]
 
     def url(self, database: str, port: int | None = None) -> str:
         return f"postgresql://{_FIRST}@127.0.0.1:{port or self.port}/{database}"
@@ -159,8 +188,9 @@ class Postgres:
         """The url of one that is used again and again; to make a new one takes a second."""
         if self._again is None:
             self._again = self.database()
-        asyncio.run(self._empty(self._again))
-        return self._again
+        url = self.url(self.database_name)
+        asyncio.run(self._empty(url))
+        return url
 
     async def _empty(self, url: str) -> None:
         connection = await asyncpg.connect(url)

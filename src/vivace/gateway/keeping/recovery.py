@@ -280,11 +280,11 @@ class Recovery:
         if adopted.turn().ended:  # only its record was missing
             await self._end(adopted)
             return False
+        if not adopted.whole:  # what is known may not be all that was seen
+            adopted.entries = [Jumped(now())]
         if not adopted.whole and not record.background:
             await self._end(adopted, Failed(now(), "lost_midway", _LOST))
             return False
-        if not adopted.whole:  # it begins anew: what is known may not be all that was seen
-            adopted.entries = [Jumped(now())]
         if log is not None and log.goes_on and adopted.whole:
             self.go_on(await self._hold(adopted, log))
             return True

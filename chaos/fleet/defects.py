@@ -1,0 +1,168 @@
+"""Faults that only a fleet can have, each put into the shipped code by name, beside those of one
+node that show in a fleet, too: ``scripts/chaos fleet --defect NAME`` must find it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from chaos.defects import DEFECTS, Change, Defect
+from vivace.counters.valkey import ValkeyLimiter
+from vivace.gateway.attempts import Attempts
+from vivace.gateway.keeping.presence import Presence
+from vivace.gateway.keeping.recovery import Recovery
+from vivace.link.gateway_end import GatewayEnd
+from vivace.store import postgres
+from vivace.store.postgres import PostgresStore
+
+__all__ = ["FLEET_DEFECTS"]
+
+FLEET_DEFECTS: dict[str, Defect] = {}
+
+
+def _also(name: str, shown_by: str) -> None:
+    """One of those that a node can have as well."""
+    known = DEFECTS[name]
+    FLEET_DEFECTS[name] = Defect(name, known.what, known.changes, shown_by)
+
+
+def _defect(
+    name: str, shown_by: str
+) -> Callable[[Callable[[], Sequence[Change]]], Callable[[], Sequence[Change]]]:
+    def take(changes: Callable[[], Sequence[Change]]) -> Callable[[], Sequence[Change]]:
+        FLEET_DEFECTS[name] = Defect(name, (changes.__doc__ or "").strip(), changes, shown_by)
+        return changes
+
+    return take
+
+
+_also("created-early", "kill-postgres")
+_also("successor-without-steer", "none")
+_also("steer-handed-back-and-applied", "none")
+_also("random-ids", "cut-client")
+_also("resumed-one-late", "cut-client")
+_also("asked-steer-renamed", "none")
+
+
+# -- who may write, and speak ---------------------------------------------------------------------
+
+
+@_defect("ghost-goes-on", "freeze-gateway")
+def _() -> Sequence[Change]:
+    """A gateway that was frozen never asks which turns are still its own, and speaks on."""
+
+    async def look(self: Presence) -> None:
+        pass
+
+    return [(Presence, "sure", property(lambda _: True)), (Presence, "_look", look)]
+
+
+@_defect("living-taken", "none")
+def _() -> Sequence[Change]:
+    """Turns of gateways that live are taken, too."""
+    orphans, take = PostgresStore.orphans, PostgresStore.take
+
+    async def all_of_them(self: PostgresStore, holder: str, _: float, limit: int = 100) -> Any:
+        return await orphans(self, holder, 0.0, limit)
+
+    async def taken(self: PostgresStore, name: str, epoch: int, holder: str, *_: float) -> Any:
+        return await take(self, name, epoch, holder, 0.0)
+
+    return [(PostgresStore, "orphans", all_of_them), (PostgresStore, "take", taken)]
+
+
+@_defect("orphans-left", "kill-gateway")
+def _() -> Sequence[Change]:
+    """Nobody takes the turns of a gateway that is gone, not even if asked for them."""
+
+    async def look(self: Recovery, **_: Any) -> int:
+        await self._keeper.presence.beat()
+        return 0
+
+    async def take(self: Recovery, *_: Any) -> None:
+        pass
+
+    return [(Recovery, "look", look), (Recovery, "take", take)]
+
+
+@_defect("repeated-end-fenced", "lose-answer")
+def _() -> Sequence[Change]:
+    """An end whose answer was lost is not known again, and counts as another's."""
+
+    async def end(self: PostgresStore, given: Any) -> Any:
+        return await self._place(lambda db: postgres._end(db, replace(given, op=str(uuid.uuid4()))))
+
+    return [(PostgresStore, "end", end)]
+
+
+# -- what nodes say -------------------------------------------------------------------------------
+
+
+def _heard(difference: int) -> Sequence[Change]:
+    """After a break, read on from so many entries behind the right one."""
+    welcomed = GatewayEnd.welcomed
+
+    def elsewhere(self: GatewayEnd, welcome: Any) -> Any:
+        if welcome.incarnation == self._incarnation:
+            for stream in self._streams.values():
+                if stream.begun and stream.heard > 1:
+                    stream.heard += difference
+        return welcomed(self, welcome)
+
+    return [(GatewayEnd, "welcomed", elsewhere)]
+
+
+@_defect("word-left-out-by-link", "cut-link")
+def _() -> Sequence[Change]:
+    """When a link is back, the first word behind the break is missing."""
+    return _heard(1)
+
+
+@_defect("word-said-twice-by-link", "cut-link")
+def _() -> Sequence[Change]:
+    """When a link is back, the last word before the break is said again."""
+    return _heard(-1)
+
+
+@_defect("word-forgotten-by-node", "kill-node")
+def _() -> Sequence[Change]:
+    """A node that goes on for another is not shown the last word."""
+    pass_on = Attempts._pass_on
+
+    def shorter(self: Attempts, count: int) -> None:
+        pass_on(self, count)
+        said = self.work.said
+        if said is not None and len(said.deltas) > 1:
+            self.work = replace(self.work, said=replace(said, deltas=said.deltas[:-1]))
+
+    return [(Attempts, "_pass_on", shorter)]
+
+
+@_defect("attempt-not-counted", "kill-node")
+def _() -> Sequence[Change]:
+    """A node that goes on for another says that this is the first attempt, too."""
+    pass_on = Attempts._pass_on
+
+    def uncounted(self: Attempts, count: int) -> None:
+        before = self.work.attempt
+        pass_on(self, count)
+        self.work = replace(self.work, attempt=before)
+
+    return [(Attempts, "_pass_on", uncounted)]
+
+
+# -- what gateways count together -----------------------------------------------------------------
+
+
+@_defect("limits-for-each", "none")
+def _() -> Sequence[Change]:
+    """Every gateway gives out the whole limit."""
+
+    async def charge(self: ValkeyLimiter, *given: Any, **amounts: Any) -> Any:
+        self._own._gateways = lambda: 1
+        return await self._own.charge(*given, **amounts)
+
+    return [(ValkeyLimiter, "charge", charge)]
