@@ -8,12 +8,7 @@ from chaos.invariants.found import Found
 from chaos.lives import Life
 from chaos.story import Story
 
-__all__ = ["TAKES_TEXTS_OVER", "lost"]
-
-TAKES_TEXTS_OVER = False
-"""Whether a gateway takes over what a turn has said, too, from the engine node that still has it.
-Until then a turn may be lost midway whenever it is taken; from then on only if both were lost, its
-gateway and its node."""
+__all__ = ["lost"]
 
 _LOST = "lost_midway"
 _REFUSED = frozenset({"rate_limit_exceeded", "server_shutting_down"})
@@ -43,9 +38,7 @@ def _end_of(story: Story, life: Life) -> Event | None:
 
 
 def _may_be_lost(story: Story, life: Life) -> bool:
-    if not TAKES_TEXTS_OVER:
-        row = story.rows.get(life.id)
-        return row is None or row["epoch"] > 1
+    """Only if both were lost, its gateway and its node."""
     return any(_lost_all(fault, life) for fault in story.faults)
 
 

@@ -75,12 +75,6 @@ def test_no_turn_fails_because_an_engine_died_where_there_is_another() -> None:
     assert whats(alone) == []
 
 
-def test_until_texts_are_taken_over_a_turn_that_was_taken_may_be_lost() -> None:
-    assert whats(told(end=LOST, epoch=2)) == []
-    [what] = whats(told(end=LOST, epoch=1))
-    assert "lost midway" in what
-
-
 @pytest.mark.parametrize(
     ("loses", "turns", "may"),
     [
@@ -90,10 +84,9 @@ def test_until_texts_are_taken_over_a_turn_that_was_taken_may_be_lost() -> None:
         ("node", ("resp_1",), False),
     ],
 )
-def test_where_texts_are_taken_over_only_both_lost_lose_a_turn(
+def test_only_gateway_and_node_together_lose_a_turn(
     monkeypatch: pytest.MonkeyPatch, loses: Loses, turns: tuple[str, ...], may: bool
 ) -> None:
-    monkeypatch.setattr(lost, "TAKES_TEXTS_OVER", True)
     monkeypatch.setattr(lost, "_JUST_BEFORE", 0.0)
     assert (whats(told(end=LOST, epoch=2, loses=loses, turns=turns)) == []) is may
 
