@@ -115,13 +115,13 @@ def _heard(difference: int) -> Sequence[Change]:
     return [(GatewayEnd, "welcomed", elsewhere)]
 
 
-@_defect("word-left-out-by-link", "cut-link")
+@_defect("word-left-out-by-link", "break-link")
 def _() -> Sequence[Change]:
     """When a link is back, the first word behind the break is missing."""
     return _heard(1)
 
 
-@_defect("word-said-twice-by-link", "cut-link")
+@_defect("word-said-twice-by-link", "break-link")
 def _() -> Sequence[Change]:
     """When a link is back, the last word before the break is said again."""
     return _heard(-1)

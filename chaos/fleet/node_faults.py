@@ -71,8 +71,8 @@ async def _until_left(scene: Scene, aim: Aim) -> None:
 
 
 class CutLink(_Node):
-    """Between a gateway and a node that both live: for a moment, after which they talk on, or for
-    longer than a turn waits for its node."""
+    """Between a gateway and a node that both live: for less or more than a turn waits for its
+    node, and with or without a word to either."""
 
     name, row = "cut-link", 6
 
@@ -89,6 +89,17 @@ class CutLink(_Node):
 
     async def heal(self, scene: Scene, aim: Aim) -> None:
         scene.cell.ways[aim.target, aim.also].heal()
+
+
+class BreakLink(CutLink):
+    """For a moment, after which they talk on where they were."""
+
+    name = "break-link"
+    loses: Loses = ""
+
+    async def inject(self, scene: Scene, aim: Aim) -> None:
+        scene.cell.ways[aim.target, aim.also].cut()
+        await scene.pause(0.1, 0.6)
 
 
 class CutLinkOneWay(CutLink):
@@ -131,6 +142,7 @@ class KillEngine(_Node):
 
 
 NODE_FAULTS: list[FleetFault] = [
+    BreakLink(),
     CutLink(),
     CutLinkOneWay(),
     DelayLink(),
