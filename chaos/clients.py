@@ -191,9 +191,12 @@ class Caller:
         self._reading: dict[str, asyncio.Timeout] = {}
         limits = httpx.Limits(max_connections=64)
         # Reading the certificates of the world, for nothing, would take 40 ms each time.
-        # vivace: ignore[python-tls-check-disabled] plain HTTP to this machine
         self._http = httpx.AsyncClient(
-            headers=dict(headers), timeout=_LONGEST, limits=limits, verify=False
+            headers=dict(headers),
+            timeout=_LONGEST,
+            limits=limits,
+            # vivace: ignore[python-tls-not-checked] plain HTTP to this machine
+            verify=False,
         )
 
     async def __aenter__(self) -> Caller:

@@ -114,11 +114,12 @@ def test_a_wake_up_that_is_late_or_lost_costs_time_only(postgres: Postgres, tmp_
             tables = {"store": {"url": url}, "fleet": {**FLEET, "valkey": valkey.url}}
             servers.append(stack.enter_context(Serve(folder, SCRIPT, rate=200, tables=tables)))
         one, there = servers[0], stack.enter_context(servers[1].http())
-        for fault, heal in (
+        faults: list[tuple[Callable[[], object], Callable[[], object]]] = [
             (lambda: None, lambda: None),
             (valkey.freeze, valkey.thaw),
             (valkey.kill, valkey.start),
-        ):
+        ]
+        for fault, heal in faults:
             with Socket(one.url) as socket:
                 response_id = Pair.story(None, socket)  # type: ignore[arg-type]
                 fault()
