@@ -167,6 +167,24 @@ def test_one_whose_journal_is_lost_says_so(tmp_path: Path) -> None:
         assert (found["status"], found["error"]["code"]) == ("failed", "lost_midway")
 
 
+def test_one_that_is_lost_again_and_again_has_numbers_of_its_own_each_time(
+    tmp_path: Path,
+) -> None:
+    path, firsts = "", []
+    for _ in range(3):
+        with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, server.http() as http:
+            if not path:
+                body = {"input": "a story", "background": True}
+                path = f"/v1/responses/{http.post('/v1/responses', json=body).json()['id']}"
+            with http.stream("GET", f"{path}?stream=true") as stream:
+                told = next(line for line in stream.iter_lines() if line.startswith("data: {"))
+                firsts.append(json.loads(told[6:])["sequence_number"])
+            server.process.send_signal(signal.SIGKILL)
+        for each in (tmp_path / "turns.db-said").iterdir():
+            each.unlink()
+    assert firsts == [0, 1_000_000, 2_000_000]
+
+
 def test_nobody_hears_of_a_turn_before_it_is_on_record_and_the_engine_does_not_wait(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

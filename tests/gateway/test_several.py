@@ -486,3 +486,21 @@ def test_a_ghost_that_is_asked_first_of_all_tells_what_is_on_record(pair: Pair) 
         pair.one.process.send_signal(signal.SIGCONT)
         asking.join(10)
         assert answers[0].json()["status"] == "failed"
+
+
+def test_a_ghost_that_is_asked_while_it_learns_of_its_loss_tells_no_end_of_its_own(
+    pair: Pair,
+) -> None:
+    body = {"input": "a story", "background": True}
+    response_id = pair.here.post(RESPONSES, json=body).json()["id"]
+    pair.one.process.send_signal(signal.SIGSTOP)
+    try:
+        eventually(lambda: pair.other.metric("vivace_takeovers_total") > 0)
+        with ThreadPoolExecutor(8) as several:
+            asked = [several.submit(pair.here.get, path(response_id)) for _ in range(8)]
+            time.sleep(0.2)
+            pair.one.process.send_signal(signal.SIGCONT)
+            told = {each.result(20).json()["status"] for each in asked}
+    finally:
+        pair.one.process.send_signal(signal.SIGCONT)
+    assert told == {"in_progress"}  # the other one runs it again, and without end

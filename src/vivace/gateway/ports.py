@@ -138,8 +138,8 @@ class RunningTurn(Protocol):
     def answers_to(self, response_id: str) -> bool:
         """Whether it is this one, or took its place when it was steered."""
 
-    async def response(self) -> Response:
-        """As it stands."""
+    async def response(self) -> Response | None:
+        """As it stands; None if another gateway took it meanwhile, and tells how it does."""
 
     async def cancel(self) -> None:
         """Returns when it has ended."""

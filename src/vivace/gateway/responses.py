@@ -41,6 +41,8 @@ from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Stee
 
 __all__ = ["ResponsesApi"]
 
+_FORGOTTEN = 0.01
+"""Seconds after which a turn that another gateway took is looked for again."""
 _SWITCH = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -149,9 +151,10 @@ class ResponsesApi:
 
     async def _as_it_stands(self, response_id: str, owner: str) -> HttpResponse:
         await self._runner.keeper.presence.settled()
-        running = await self._runner.runs.find(response_id, owner)
-        if running is not None:
-            return self._answer(await running.response(), owner)
+        while (running := await self._runner.runs.find(response_id, owner)) is not None:
+            if (response := await running.response()) is not None:
+                return self._answer(response, owner)
+            await asyncio.sleep(_FORGOTTEN)
         record = await self._runner.archive.events.find(response_id, owner)
         if record is not None and (unstored := await record.unstored()) is not None:
             return self._answer(unstored, owner)

@@ -131,9 +131,11 @@ class Run:
         details = self.turn.response.incomplete_details
         return details is not None and details.reason == "steered"
 
-    async def response(self) -> Response:
+    async def response(self) -> Response | None:
         if self.turn.ended:
             await self._settled.wait()
+        if self.taken:
+            return None
         return self._unstored or self.turn.response
 
     def settle(self) -> None:

@@ -280,8 +280,9 @@ class Recovery:
         if adopted.turn().ended:  # only its record was missing
             await self._end(adopted)
             return False
-        if not adopted.whole:  # what is known may not be all that was seen
-            adopted.entries = [Jumped(now())]
+        if not adopted.whole:
+            # What is known may not be all that was seen, nor may it be the first time.
+            adopted.entries = [Jumped(now())] * max(1, record.epoch - 1)
         if not adopted.whole and not record.background:
             await self._end(adopted, Failed(now(), "lost_midway", _LOST))
             return False
