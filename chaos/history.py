@@ -23,6 +23,7 @@ __all__ = [
     "Joined",
     "Left",
     "Loses",
+    "Lost",
     "Note",
     "Printed",
     "Process",
@@ -164,6 +165,14 @@ class Worked(Struct, frozen=True, tag="worked"):
     """And the text behind that from which it was to go on."""
 
 
+class Lost(Struct, frozen=True, tag="lost"):
+    """A gateway lost what all of them count in, told by itself; until it has that again it gives
+    out its share."""
+
+    at: float
+    incarnation: str
+
+
 class Stalled(Struct, frozen=True, tag="stalled"):
     """The machine itself stood still, or had no time for whoever records: what was late then may
     be nobody's fault."""
@@ -206,6 +215,7 @@ Entry = (
     | Struck
     | Process
     | Worked
+    | Lost
     | Stalled
     | Printed
     | Table

@@ -163,7 +163,9 @@ class Gateway(Server):
         super().__init__(folder, note, name, defect)
         self.patience = 20.0
         """Seconds in which it must come to the point where it is to die."""
-        own = self._environment("chaos.point_hooks", "chaos.holder_hooks", "chaos.slow_hooks")
+        own = self._environment(
+            "chaos.point_hooks", "chaos.holder_hooks", "chaos.count_hooks", "chaos.slow_hooks"
+        )
         self._given: dict[str, Any] = {
             "script": script,
             "owners": owners,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from chaos.history import Lost
 from chaos.invariants.found import Found
 from chaos.story import Story
 
@@ -18,7 +19,8 @@ _SLACK = 1.0
 def limits(story: Story) -> Found:
     """A turn is charged between its request and its ``created``: those whose both lie in a span
     of time were all charged in it."""
-    losses = sum(fault.loses == "limits" for fault in story.faults)
+    struck = sum(fault.loses == "limits" for fault in story.faults)
+    losses = max(struck, sum(isinstance(entry, Lost) for entry in story.history))
     passed: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for life in story.lives.values():
         asked = story.creates.get(life.tag or "")

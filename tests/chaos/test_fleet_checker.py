@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 from chaos.fleet.recovery import pauses
-from chaos.history import Calm, Entry, Joined, Loses, Printed, Saw, Sent, Started, Struck, Table
+from chaos.history import (
+    Calm,
+    Entry,
+    Joined,
+    Loses,
+    Lost,
+    Printed,
+    Saw,
+    Sent,
+    Started,
+    Struck,
+    Table,
+)
 from chaos.invariants import check, lost
 from chaos.story import Story
 from chaos.tale import tale
@@ -131,6 +143,7 @@ def test_a_loss_of_what_gateways_count_in_lets_one_limit_more_through() -> None:
     assert "turns of narrow through" in whats(_many(6, 0))[0]
     assert whats(_many(9, 1)) == []
     assert "turns of narrow through" in whats(_many(10, 1))[0]
+    assert whats([*_many(10, 1), Lost(9, "p1"), Lost(9, "p2")]) == []
 
 
 def test_words_in_what_gateways_count_in_are_found() -> None:
