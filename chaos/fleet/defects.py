@@ -57,7 +57,7 @@ def _() -> Sequence[Change]:
     async def look(self: Presence) -> None:
         pass
 
-    return [(Presence, "sure", property(lambda _: True)), (Presence, "_look", look)]
+    return [(Presence, "sure", property(lambda _: True)), (Presence, "look", look)]
 
 
 @_defect("living-taken", "none")

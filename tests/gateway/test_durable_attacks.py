@@ -86,7 +86,7 @@ def test_a_successor_on_record_that_may_not_begin_has_an_end_and_keeps_its_steer
         gate = Gate(gateway, "end", monkeypatch)
         socket.send(type="response.steer", previous_response_id=response_id, input="y")
         eventually(lambda: gate.waiting == 1)
-        runner.draining = True
+        runner.leaving = True
         gate.open()
         steer_id = socket.until("response.steer.accepted")["steer"]["id"]
         assert socket.until_end()[-1]["response"]["incomplete_details"]["reason"] == "steered"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,10 @@ def test_a_turn_is_cancelled_from_another_gateway(pair: Pair) -> None:
     assert pair.other.metric("vivace_orders_asked_total", kind="cancel", outcome="answered") == 1
 
 
+def _is_known(there: httpx.Client, at: str) -> bool:
+    return there.get(at).status_code == 200
+
+
 def test_a_wake_up_that_is_late_or_lost_costs_time_only(postgres: Postgres, tmp_path: Path) -> None:
     valkey, url = Valkey(), postgres.database()
     with ExitStack() as stack:
@@ -125,9 +130,11 @@ def test_a_wake_up_that_is_late_or_lost_costs_time_only(postgres: Postgres, tmp_
                 fault()
                 steered = there.post(f"{path(response_id)}/steer", json={"input": "a tale"})
                 assert steered.status_code == 200
-                successor = steered.json()["successor_id"]
+                successor = path(steered.json()["successor_id"])
                 heal()
-                assert there.post(f"{path(successor)}/cancel").json()["status"] == "cancelled"
+                eventually(partial(_is_known, there, successor))
+                cancelled = there.post(f"{successor}/cancel").json()
+                assert cancelled.get("status") == "cancelled", cancelled
         assert all(server.faults == [] for server in servers)
 
 
