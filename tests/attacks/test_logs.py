@@ -52,10 +52,10 @@ async def faulty_generate(self, work):
         yield delta
 
 
-def faulty_plan(self, ticket, owner):
+def faulty_plan(self, ticket, owner, log=None):
     if "break the plan" in repr(ticket.request):
         raise PlanFault(repr(ticket.request))
-    return plan(self, ticket, owner)
+    return plan(self, ticket, owner, log)
 
 
 async def faulty_accept(self, turn):
