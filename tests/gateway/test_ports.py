@@ -135,7 +135,9 @@ def test_a_turn_is_found_by_its_owner_while_it_runs(runs: RunDirectory) -> None:
         await runs.began(turn)
         found = await runs.find("resp_2", "ada")
         assert found is not None
-        assert (await found.response()).id == "resp_2"
+        response = await found.response()
+        assert response is not None
+        assert response.id == "resp_2"
         assert await runs.find("resp_2", "bob") is None
         await runs.ended(turn)
         assert await runs.find("resp_2", "ada") is None

@@ -179,7 +179,9 @@ def test_a_turn_in_the_background_is_known_while_engines_are_loading(
         async with gateway.opened():
             turn = await gateway.runner.runs.find(response_id, "local")
             assert turn is not None
-            assert (await turn.response()).status == "in_progress"
+            response = await turn.response()
+            assert response is not None
+            assert response.status == "in_progress"
 
     asyncio.run(main())
 
