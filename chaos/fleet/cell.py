@@ -28,7 +28,7 @@ from chaos.tables import dump_postgres
 __all__ = ["LIMITS", "OWNERS", "At", "Cell"]
 
 OWNERS = ("alice", "bob")
-LIMITS = {NARROW: 4}
+LIMITS = {NARROW: 2}
 _ENGINE = "scripted"
 _SLOTS = 24
 _GATEWAYS, _NODES = ("gateway-1", "gateway-2"), ("node-a", "node-b")

@@ -3,7 +3,6 @@ node that show in a fleet, too: ``scripts/chaos fleet --defect NAME`` must find 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,10 +11,10 @@ from msgspec.structs import replace
 from chaos.defects import DEFECTS, Change, Defect
 from vivace.counters.valkey import ValkeyLimiter
 from vivace.gateway.attempts import Attempts
-from vivace.gateway.keeping.presence import Presence
+from vivace.gateway.keeping import adopted, recovery
 from vivace.gateway.keeping.recovery import Recovery
+from vivace.gateway.runs import Run
 from vivace.link.gateway_end import GatewayEnd
-from vivace.store import postgres
 from vivace.store.postgres import PostgresStore
 
 __all__ = ["FLEET_DEFECTS"]
@@ -39,25 +38,25 @@ def _defect(
     return take
 
 
-_also("created-early", "kill-postgres")
 _also("successor-without-steer", "none")
 _also("steer-handed-back-and-applied", "none")
 _also("random-ids", "cut-client")
 _also("resumed-one-late", "cut-client")
-_also("asked-steer-renamed", "none")
 
 
 # -- who may write, and speak ---------------------------------------------------------------------
 
 
-@_defect("ghost-goes-on", "freeze-gateway")
+@_defect("ghost-tells-its-end", "freeze-gateway")
 def _() -> Sequence[Change]:
-    """A gateway that was frozen never asks which turns are still its own, and speaks on."""
+    """Who asks a gateway for a turn that was taken from it is told how that ended there."""
 
-    async def look(self: Presence) -> None:
-        pass
+    async def response(self: Run) -> Any:
+        if self.turn.ended:
+            await self._settled.wait()
+        return self._unstored or self.turn.response
 
-    return [(Presence, "sure", property(lambda _: True)), (Presence, "look", look)]
+    return [(Run, "response", response)]
 
 
 @_defect("living-taken", "none")
@@ -88,14 +87,18 @@ def _() -> Sequence[Change]:
     return [(Recovery, "look", look), (Recovery, "take", take)]
 
 
-@_defect("repeated-end-fenced", "lose-answer")
+@_defect("word-forgotten-by-taker", "kill-gateway")
 def _() -> Sequence[Change]:
-    """An end whose answer was lost is not known again, and counts as another's."""
+    """Who takes a turn over from its node misses the last word of what that has said."""
+    read_log = adopted.read_log
 
-    async def end(self: PostgresStore, given: Any) -> Any:
-        return await self._place(lambda db: postgres._end(db, replace(given, op=str(uuid.uuid4()))))
+    def shorter(record: Any, log: Any) -> Any:
+        taken = read_log(record, log)
+        if len(taken.entries) > 1:
+            del taken.entries[-1]
+        return taken
 
-    return [(PostgresStore, "end", end)]
+    return [(recovery, "read_log", shorter)]
 
 
 # -- what nodes say -------------------------------------------------------------------------------

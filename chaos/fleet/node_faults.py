@@ -92,13 +92,15 @@ class CutLink(_Node):
 
 
 class BreakLink(CutLink):
-    """For a moment, after which they talk on where they were."""
+    """And there again at once: they talk on where they were."""
 
     name = "break-link"
     loses: Loses = ""
 
     async def inject(self, scene: Scene, aim: Aim) -> None:
-        scene.cell.ways[aim.target, aim.also].cut()
+        way = scene.cell.ways[aim.target, aim.also]
+        way.cut()
+        way.heal()
         await scene.pause(0.1, 0.6)
 
 

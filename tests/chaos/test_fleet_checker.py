@@ -143,7 +143,8 @@ def test_a_loss_of_what_gateways_count_in_lets_one_limit_more_through() -> None:
     assert "turns of narrow through" in whats(_many(6, 0))[0]
     assert whats(_many(9, 1)) == []
     assert "turns of narrow through" in whats(_many(10, 1))[0]
-    assert whats([*_many(10, 1), Lost(9, "p1"), Lost(9, "p2")]) == []
+    assert whats([*_many(7, 0), Lost(9, "p1")]) == []
+    assert "turns of narrow through" in whats([*_many(8, 0), Lost(9, "p1")])[0]
 
 
 def test_words_in_what_gateways_count_in_are_found() -> None:

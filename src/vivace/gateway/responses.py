@@ -13,7 +13,7 @@ from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 
 from vivace.conversation import compaction
-from vivace.errors import InvalidRequest, NotFound, RequestError
+from vivace.errors import InvalidRequest, NotFound, RequestError, StoreError
 from vivace.gateway.http import (
     WAITING,
     Begun,
@@ -34,13 +34,14 @@ from vivace.gateway.resuming.again import steered_before
 from vivace.gateway.resuming.telling import not_kept
 from vivace.gateway.runner import Runner
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
-from vivace.protocol.events import Compacted, ErrorFrame, SteerFailed
+from vivace.protocol.events import Compacted, ErrorFrame, Response, SteerFailed
 from vivace.protocol.items import Message, text_of
 from vivace.protocol.once import HEADER
 from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
 
 __all__ = ["ResponsesApi"]
 
+_OPEN = frozenset({"queued", "in_progress"})
 _FORGOTTEN = 0.01
 """Seconds after which a turn that another gateway took is looked for again."""
 _SWITCH = {"true": True, "1": True, "false": False, "0": False}
@@ -153,7 +154,7 @@ class ResponsesApi:
         await self._runner.keeper.presence.settled()
         while (running := await self._runner.runs.find(response_id, owner)) is not None:
             if (response := await running.response()) is not None:
-                return self._answer(response, owner)
+                return self._answer(await self._ended(response, owner) or response, owner)
             await asyncio.sleep(_FORGOTTEN)
         record = await self._runner.archive.events.find(response_id, owner)
         if record is not None and (unstored := await record.unstored()) is not None:
@@ -162,6 +163,16 @@ class ResponsesApi:
         if turn is None:
             raise not_kept(response_id)
         return self._answer(turn.response, owner)
+
+    async def _ended(self, response: Response, owner: str) -> bytes | None:
+        """As the record has it: another gateway may have taken a turn and told its end before this
+        one knows of either. What nobody can look up is as it is here."""
+        if not self._runner.keeper.presence.shared or response.status not in _OPEN:
+            return None
+        with suppress(StoreError):
+            turn = await self._runner.archive.turn(response.id, owner)
+            return turn.response if turn is not None else None
+        return None
 
     def _answer(self, value: object, owner: str) -> HttpResponse:
         """Counts until it is taken, and is refused while too much waits to be."""
