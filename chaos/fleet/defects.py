@@ -144,19 +144,6 @@ def _() -> Sequence[Change]:
     return [(Attempts, "_pass_on", shorter)]
 
 
-@_defect("attempt-not-counted", "kill-node")
-def _() -> Sequence[Change]:
-    """A node that goes on for another says that this is the first attempt, too."""
-    pass_on = Attempts._pass_on
-
-    def uncounted(self: Attempts, count: int) -> None:
-        before = self.work.attempt
-        pass_on(self, count)
-        self.work = replace(self.work, attempt=before)
-
-    return [(Attempts, "_pass_on", uncounted)]
-
-
 # -- what gateways count together -----------------------------------------------------------------
 
 
