@@ -24,8 +24,7 @@ def total(prices, name="a"):
 
 class Cart:
     def total(self):
-        return total(self.prices)
-"""
+        return total(self.prices)"""
 TEST = """\
 import shop
 
@@ -47,6 +46,18 @@ def made():
 
 def test_made():
     assert made() == 2
+"""
+STEPS = """\
+def outer(x):
+    return middle(x)
+
+
+def middle(x):
+    return inner(x)
+
+
+def inner(x):
+    return x + 1
 """
 OTHER = "def total(x):\n    return x\n"
 RUST = """\
@@ -74,6 +85,8 @@ def sources(tmp_path: Path) -> Sources:
         "test_helped.py": HELPED,
         "test_script.py": "import shop\n\nfound = shop.rate('a')\nassert found == 2\n",
         "lib.rs": RUST,
+        "steps.py": STEPS,
+        "Makefile": "test:\n\tpytest\n",
         ".env": "A=1\n",
     }
     for name, text in files.items():
@@ -104,6 +117,15 @@ def test_an_expectation_leads_to_what_the_line_calls_in_the_file_that_is_importe
 def test_what_the_suspect_calls_comes_behind_it(sources: Sources) -> None:
     (_, *rest) = places(sources, "error", Frame("shop.py", 8))
     assert "shop.py rate" in rest
+
+
+def test_where_few_places_are_known_it_goes_on_to_what_these_use(sources: Sources) -> None:
+    found = places(sources, "error", Frame("steps.py", 1))
+    assert found == ["steps.py outer", "steps.py middle", "steps.py inner"]
+
+
+def test_a_line_of_a_file_in_no_known_language_is_a_place_by_itself(sources: Sources) -> None:
+    assert places(sources, "exit", Frame("Makefile", 1)) == ["Makefile "]
 
 
 def test_a_value_of_the_file_that_the_line_names_is_a_place_too(sources: Sources) -> None:

@@ -22,6 +22,7 @@ from vivace.edits.context import Context
 from vivace.edits.placing.region import Region, regions
 from vivace.protocol.items import Message, text_of
 from vivace.syntax.hunk import Hunk, apply
+from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen3-coder-30b-a3b"
@@ -107,6 +108,49 @@ def test_only_what_was_asked_is_changed_however_it_is_answered(answer: str) -> N
     assert outcome.hunks == (
         Hunk(13, ("    def total(self):\n",), ("    def total(self) -> int:\n",)),
     )
+
+
+SAFE = {
+    "a.js": (
+        "class A {\n>load(name) {\n>>return read(name);\n>}\n\n>save() {\n>>write();\n>}\n}\n",
+        ">load(name) {\n>>return read(name);\n>}\n",
+        ">load(name) {\n>>try {\n>>>return read(name);\n>>} catch {\n>>>return null;\n>>}\n>}\n",
+    ),
+    "a.py": (
+        "class A:\n>def load(self, name):\n>>return read(name)\n\n>def save(self):\n>>write()\n",
+        ">def load(self, name):\n>>return read(name)\n",
+        ">def load(self, name):\n>>try:\n>>>return read(name)\n>>except OSError:\n>>>return None\n",
+    ),
+    "a.go": (
+        "package a\n\nfunc load(name string) string {\n>return read(name)\n}\n",
+        "func load(name string) string {\n>return read(name)\n}\n",
+        "func load(name string) string {\n>if bad() {\n>>return name\n>}\n>return read(name)\n}\n",
+    ),
+}
+"""A file, a function of it and what is answered; each step of indentation is one sign."""
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("\t", "    "), ("    ", "\t"), ("\t", "  "), ("  ", "    "), ("    ", "  ")],
+)
+@pytest.mark.parametrize("path", SAFE)
+def test_an_answer_is_indented_as_the_file_is(path: str, ours: str, theirs: str) -> None:
+    text, old, new = SAFE[path]
+    margin = ">" if old.startswith(">") else ""
+    bare = "".join(line.removeprefix(margin) for line in lines_of(new)).replace(">", theirs)
+    asked = made(
+        "make `load` return nothing for what cannot be read", text.replace(">", ours), path=path
+    )
+    outcome = answered(asked, f"```\n{bare}```\n")
+    assert outcome.text == text.replace(old, new).replace(">", ours)
+
+
+def test_a_file_may_be_asked_to_be_indented_anew() -> None:
+    text = "def f(x):\n\tif x:\n\t\treturn 1\n"
+    new = text.replace("\t", "    ")
+    outcome = answered(made("use spaces for tabs", text), f"```\n{new}```\n")
+    assert outcome.text == new
 
 
 def test_imports_go_to_the_imports() -> None:
@@ -293,6 +337,46 @@ def test_a_selection_is_changed_and_nothing_else() -> None:
     assert outcome.text.endswith(
         "def load(path):\n    with open(path) as file:\n        return json.load(file)\n"
     )
+
+
+SCAN = """\
+import log
+
+
+def scan(paths):
+    import json
+    # log.info("scans %s", paths)
+    found = [json.loads(each) for each in paths]
+    try:
+        print(found)
+    finally:
+        paths.clear()
+    return found
+"""
+_HEAD, _BODY = SCAN.split("(paths):\n")
+_WRAPPED = "".join(f"    {line}" for line in _BODY.splitlines(keepends=True))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "right"),
+    [
+        (
+            "scan should return None on an OSError",
+            f"{_HEAD}(paths):\n    try:\n{_WRAPPED}    except OSError:\n        return None\n",
+        ),
+        (
+            "use a dict instead of a list in scan",
+            SCAN.replace(
+                "[json.loads(each) for each in paths]", "dict(map(json.loads, paths))"
+            ).replace("return found", "return found.items()"),
+        ),
+        ("uncomment the logging line in scan", SCAN.replace("# log", "log")),
+    ],
+)
+def test_a_right_answer_is_taken_whole(instruction: str, right: str) -> None:
+    outcome = answered(made(instruction, SCAN, path="scan.py"), f"```python\n{right}```\n")
+    assert outcome.problems == ()
+    assert outcome.text == right
 
 
 def test_an_edit_of_a_long_file_takes_not_much_longer_than_to_read_it() -> None:

@@ -78,6 +78,21 @@ def test_what_is_wrong_is_told(code: str, old: str, new: str) -> None:
     assert code in codes(OLD, OLD.replace(old, new) if old else OLD, "return zero at the end")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("class A {\n\tf() {\n\t\tg();\n\t}\n}\n", "\t    h();\n", {"indentation"}),
+        ("class A {\n    f() {\n        g();\n    }\n}\n", "    \th();\n", {"indentation"}),
+        ("class A {\n\tf() {\n\t\tg();\n\t}\n}\n", "\t\t/*\n\t\t * h\n\t\t */\n", set()),
+    ],
+)
+def test_indentation_is_not_mixed_behind_a_margin_either(
+    old: str, new: str, found: set[str]
+) -> None:
+    at = old.index("\t\tg" if "\t" in old else "        g")
+    assert codes(old, old[:at] + new + old[at:], "add a comment or h", "a.js") == found
+
+
 def test_a_function_may_be_overloaded_but_not_defined_twice() -> None:
     old = "class A {\n  // One.\n  int f() { return 1; }\n};\n"
     other = old.replace("};\n", "  int f(int a) { return a; }\n};\n")

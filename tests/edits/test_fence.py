@@ -55,6 +55,35 @@ def test_a_bare_fence_inside_markdown_does_not_end_the_answer() -> None:
     assert read("```markdown\n" + "".join(new) + "```\nDone.\n", old) == new
 
 
+@pytest.mark.parametrize(
+    ("language", "new"),
+    [
+        ("markdown", ["# Title\n", "```sh\n", "make\n", "```\n", "Text\n"]),
+        ("markdown", ["```\n", "~~~\n", "make\n", "~~~\n", "```\n", "Text\n"]),
+        ("markdown", ["# Title\n", "```\n", "make\n", "```\n", "Text\n"]),
+        ("markdown", ["```\n", "a\n", "```\n", "~~~\n", "b\n", "~~~\n", "```\n", "c\n", "```\n"]),
+        (
+            "python",
+            ['"""Adds.\n', "\n", "    ```python\n", "    f()\n", "    ```\n", '"""\n', *CODE],
+        ),
+        ("rust", ["/// Adds.\n", "/// ```\n", "/// f();\n", "/// ```\n", "fn f() {}\n"]),
+        ("js", ["/**\n", " * ```\n", " * f();\n", " * ```\n", " */\n", "function f() {}\n"]),
+        ("", ["# Title\n", "```sh\n", "make\n", "```\n", "Text\n"]),
+    ],
+)
+def test_a_fence_that_is_new_inside_the_answer_does_not_end_it(
+    language: str, new: list[str]
+) -> None:
+    answer = f"```{language}\n{''.join(new)}```\n"
+    for after in ("", "Done.\n", "Try it:\n```sh\nmake\n```\n"):
+        assert read(answer + after) == new
+
+
+def test_a_fence_that_is_new_does_not_end_an_answer_without_one() -> None:
+    new = [*CODE, "# as in\n", "```sh\n", "f\n", "```\n", "x = 1\n"]
+    assert read("".join(new) + "```\nDone.\n") == new
+
+
 def test_code_that_speaks_of_fences_does_not_end_the_answer() -> None:
     new = ["x = 1  # not ```\n", "if a.startswith('```'):\n", "    y = '```\\n'\n", "z = 2\n"]
     assert read("```python\n" + "".join(new) + "```\n", ["x = 0  # not ```"]) == new
@@ -86,6 +115,7 @@ def test_it_does_not_matter_where_an_answer_is_cut(answer: str, cut: int) -> Non
         ("```py\na\nb\n```\n", "```py\na\nb\n```\n"),
         ("```\na\n```\nso\n```\na\nb\n```\n```\nc\n```", "```\na\nb\n```\n"),
         ("````\n```\nx\n```\n````\n", "````\n```\nx\n```\n````\n"),
+        ("```md\na\n```sh\nb\n```\nc\n```\nso\n", "```md\na\n```sh\nb\n```\nc\n```\n"),
     ],
 )
 def test_the_longest_block_that_is_closed_is_found(text: str, block: str | None) -> None:

@@ -145,3 +145,18 @@ def test_comments_are_left_alone_when_they_are_what_was_asked(
     instruction: str, comments: bool
 ) -> None:
     assert about_comments(instruction) == comments
+
+
+@pytest.mark.parametrize("first", ["import os", "# why", "import os\n    # why"])
+def test_what_was_moved_does_not_stay_where_it_was_as_well(first: str) -> None:
+    body = f"    {first}\n    try:\n        a = 2\n    finally:\n        g()\n"
+    inner = "".join("    " + line for line in body.splitlines(keepends=True))
+    new = f"def f():\n    try:\n{inner}    except OSError:\n        pass\n"
+    assert keep_comments("def f():\n" + body, new, PYTHON) == new
+
+
+@pytest.mark.parametrize("code", ["x = 3", 'say("x", 3)'])
+def test_a_comment_that_became_code_is_not_kept(code: str) -> None:
+    old = f"# why\n# {code}\ny = 2\n"
+    assert keep_comments(old, old.replace(f"# {code}", code), PYTHON) == f"# why\n{code}\ny = 2\n"
+    assert keep_comments(old, "x = 4\ny = 2\n", PYTHON) == f"# why\n# {code}\nx = 4\ny = 2\n"

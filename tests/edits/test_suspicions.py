@@ -151,6 +151,20 @@ def test_a_loop_that_became_a_call_has_not_vanished() -> None:
     assert "vanished" not in [each.code for each in found]
 
 
+@pytest.mark.parametrize(("first", "expected"), [(0, set()), (8, {"vanished"})])
+def test_lines_that_stand_elsewhere_now_have_not_vanished(first: int, expected: set[str]) -> None:
+    """A body is wrapped, all of it or without its first lines."""
+    body = [*(f"    name = read({n})\n" for n in range(8)), "    try:\n", "        write(name)\n"]
+    body += ["    finally:\n", "        close()\n"]
+    before = Source.of("a.py", "".join(["def take():\n", *body]))
+    kept = "".join("    " + line for line in body[first:])
+    after = f"def take():\n    try:\n{kept}    except OSError:\n        pass\n"
+    hunks = between(before.text, after)
+    shown = Excerpt(before, [whole_file(before)])
+    found = problems(before, before.edited(hunks), hunks, shown, "pass on an OSError")
+    assert {each.code for each in found} & {"vanished"} == expected
+
+
 RUST = """\
 /// How long a
 /// line may be.

@@ -75,6 +75,7 @@ class Sources:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._known: dict[str, tuple[Document, Source] | None] = {}
+        self._with_word: dict[str, list[str]] = {}
 
     def of(self, path: str) -> tuple[Document, Source] | None:
         if path not in self._known:
@@ -92,13 +93,24 @@ class Sources:
 
     def with_word(self, word: str) -> list[str]:
         """Files that have this name in them."""
-        return files_with(self._workspace.root, word) or []
+        if word not in self._with_word:
+            self._with_word[word] = files_with(self._workspace.root, word) or []
+        return self._with_word[word]
 
 
 def suspects(failure: Failure, sources: Sources) -> list[Place]:
     """``failure`` has only frames of the project. In a thread: files are read."""
+    found = _distinct(_all(failure, sources))
+    for place in found:  # which grows: where few places are known, what these use, and so on
+        if len(found) == _MOST:
+            break
+        found[:] = _distinct((*found, *_used_in(place, sources)))
+    return found
+
+
+def _distinct(places: Iterable[Place]) -> list[Place]:
     found: list[Place] = []
-    for place in _all(failure, sources):
+    for place in places:
         if not any(each.path == place.path and each.lines == place.lines for each in found):
             found.append(place)
         if len(found) == _MOST:

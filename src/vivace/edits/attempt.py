@@ -35,6 +35,7 @@ from vivace.edits.importing import headers, imports
 from vivace.edits.importing.missing import missing
 from vivace.edits.importing.names import used_imports
 from vivace.edits.importing.project import Modules
+from vivace.edits.indentation import in_unit_of
 from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.placing.fitting import fitted
 from vivace.edits.placing.locate import Choice, choose, likeliest, rename_scope
@@ -96,6 +97,8 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     """How the place was found, where it was not given."""
     known: str | None = None
     """The answer itself, where no model is needed to know it."""
+    proven: str = ""
+    """The file after that answer."""
     sketch: str = ""
     """What a larger model has sketched, if it is that which is carried out."""
     explained: bool = False
@@ -143,8 +146,9 @@ def plan(
     """What to ask this model, about these places or those that are found."""
     source = Source.of(task.path, task.text)
     if places is None and (known := _known(task, source)) is not None:
-        answer, shown = known
-        return replace(_plan_region(task, shown, context, snapshot=False), known=answer)
+        answer, shown, text = known
+        made = _plan_region(task, shown, context, snapshot=False)
+        return replace(made, known=answer, proven=text)
     return _plan_for(task, source, context, model, places, task.instruction)
 
 
@@ -162,7 +166,7 @@ def _plan_for(
         choice = choose(source, clues, task.selection, task.path)
         # A large model finds the place by itself.
         large = ability_of(model) == "search_replace" and not choice.sure
-        places = (whole_file(source),) if large else choice.regions
+        places = (choice.within,) if large else choice.regions
     shown = Excerpt(source, places)
     row = row_for(model, len(shown))
     if row.format == "search_replace":
@@ -291,8 +295,8 @@ def _block(code: str, language: Language | None) -> str:
     return f"{fence}{language.name if language else ''}\n{shown}{fence}"
 
 
-def _known(task: Task, source: Source) -> tuple[str, Excerpt] | None:
-    """The answer to a rename that can be proven, and what has all of it."""
+def _known(task: Task, source: Source) -> tuple[str, Excerpt, str] | None:
+    """The answer to a rename that can be proven, what has all of it, and the file after it."""
     region = rename_scope(source, task.instruction, task.selection)
     found = renames.judged(source, *region.span, task.instruction, task.elsewhere)
     if not isinstance(found, renames.Proven):
@@ -300,7 +304,7 @@ def _known(task: Task, source: Source) -> tuple[str, Excerpt] | None:
     if found.rows[0] < region.start or region.end < found.rows[1]:
         region = whole_file(source)
     new = "".join(lines_of(found.text)[region.start : region.end])
-    return _block(new, source.language), Excerpt(source, [region])
+    return _block(new, source.language), Excerpt(source, [region]), found.text
 
 
 def _plan_blocks(task: Task, shown: Excerpt, context: Context) -> EditPlan:
@@ -350,12 +354,11 @@ class Attempt:
             found, hunks, after = self._reader.finish(modules)
         except EditError as error:
             found, hunks, after = [_unfit(error)], [], before
-        if not found:
+        if self._plan.known is not None:  # above any other suspicion
+            found = checks.broken(before, after)
+        elif not found:
             found = checks.problems(before, after, hunks, self._plan.shown, asked, modules)
-            if self._plan.known is None:
-                found += self._renamed(after)
-            else:  # what is proven is above suspicion
-                found = [each for each in found if each.severity == "error"]
+            found += self._renamed(after)
         return Outcome(
             hunks=tuple(hunks), text=after.text, problems=tuple(found), answer="".join(self._answer)
         )
@@ -369,6 +372,24 @@ class Attempt:
 
 def _unfit(error: EditError) -> Finding:
     return Finding("unfit", str(error), str(error))
+
+
+class _ProvenReader:
+    """What is proven is taken as it is: nothing of it has to be placed, completed or undone."""
+
+    complete = True
+
+    def __init__(self, made: EditPlan) -> None:
+        self._source = made.source
+        self._hunks = between(made.source.text, made.proven)
+        self._shown = False
+
+    def feed(self, delta: str) -> list[Hunk]:
+        shown, self._shown = self._shown, True
+        return [] if shown else self._hunks
+
+    def finish(self, modules: Modules | None) -> tuple[list[Finding], list[Hunk], Source]:
+        return [], self._hunks, self._source.edited(self._hunks)
 
 
 class _RegionReader:
@@ -398,11 +419,11 @@ class _RegionReader:
         self._rewrite.finish()
         made, source = self._plan, self._plan.source
         named = set(words_in(made.task.instruction))
-        new = self._without_noise(fitted(self._rewrite.answer, made.shown, named))
-        hunks = between(made.old, new)
-        if made.known is None:
-            hunks = self._asked_for(hunks)
-        hunks = made.shown.in_file(hunks)
+        answer = self._rewrite.answer
+        if source.language and not about_layout(made.task.instruction):
+            answer = in_unit_of(source.lines, lines_of(made.old), answer)
+        new = self._without_noise(fitted(answer, made.shown, named))
+        hunks = made.shown.in_file(self._asked_for(between(made.old, new)))
         elsewhere = modules.project.homes if modules is not None else ()
         hunks = constants.hoisted(source, hunks, made.task.instruction, elsewhere)
         after = source.edited(hunks)
@@ -419,7 +440,7 @@ class _RegionReader:
         if not strays or checks.breaks(source, source.edited(shown.in_file(hunks))) is not None:
             return hunks
         for stray in strays:
-            rest = [hunk for hunk in parts if hunk != stray]
+            rest = [hunk for hunk in parts if hunk not in stray]
             after = source.edited(shown.in_file(rest))
             if rest and checks.breaks(source, after) is None:
                 parts = rest
@@ -509,10 +530,12 @@ class _BlockReader:
         return shown
 
 
-_Reader = _RegionReader | _BlockReader
+_Reader = _ProvenReader | _RegionReader | _BlockReader
 
 
 def _reader_for(made: EditPlan) -> _Reader:
+    if made.known is not None:
+        return _ProvenReader(made)
     if made.format == "search_replace":
         return _BlockReader(made)
     return _ExplainedReader(made) if made.explained else _RegionReader(made)

@@ -15,13 +15,14 @@ from vivace.edits.constants import only_constants
 from vivace.edits.importing.imports import only_imports
 from vivace.edits.importing.names import new_error
 from vivace.edits.importing.project import Modules
+from vivace.edits.indentation import indent_of
 from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.suspicions import Edit, suspicions
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk
 from vivace.syntax.source import Source
 
-__all__ = ["breaks", "problems"]
+__all__ = ["breaks", "broken", "problems"]
 
 _STANDS_FOR_CODE = re.compile(
     r"(?:\.\.\.|…).*\b(?:rest|existing|unchanged|remain\w*|same|other|previous|omitted|as before|"
@@ -117,17 +118,24 @@ def breaks(before: Source, after: Source) -> int | None:
     return new_error(before, after) if after.is_in("python") else None
 
 
-def _syntax(edit: Edit) -> Iterator[Finding]:
-    line = breaks(edit.before, edit.after)
+def broken(before: Source, after: Source) -> list[Finding]:
+    """That a text no longer parses, if so."""
+    line = breaks(before, after)
     if line is None:
-        return
-    lines = edit.after.lines
+        return []
+    lines = after.lines
     text = lines[line].strip()[:60] if line < len(lines) else ""
-    yield Finding(
-        "syntax",
-        f"The edit would break the syntax near line {line + 1}: {text}",
-        f"Your code has a syntax error near this line: {text}",
-    )
+    return [
+        Finding(
+            "syntax",
+            f"The edit would break the syntax near line {line + 1}: {text}",
+            f"Your code has a syntax error near this line: {text}",
+        )
+    ]
+
+
+def _syntax(edit: Edit) -> Iterator[Finding]:
+    yield from broken(edit.before, edit.after)
 
 
 def _twice(edit: Edit) -> Iterator[Finding]:
@@ -170,8 +178,11 @@ def _indentation(edit: Edit) -> Iterator[Finding]:
 
 
 def _margins(lines: Sequence[str]) -> set[str]:
-    """What they are indented with."""
-    return {line[0] for line in lines if line.startswith((" ", "\t")) and not line.isspace()}
+    """What they are indented with; one space at the end only sets something below another."""
+    filled = (indent_of(line) for line in lines if not line.isspace())
+    return {
+        each for indent in filled for each in (indent if "  " in indent else indent.rstrip(" "))
+    }
 
 
 def _line_ends(edit: Edit) -> Iterator[Finding]:

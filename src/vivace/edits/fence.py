@@ -1,8 +1,9 @@
 """The code in a model's answer, line by line as it comes.
 
 Models are asked for one fenced block. Small ones put a sentence before it, explain themselves after
-it, or forget the fence. In a file that has fences of its own (Markdown, a docstring) a fence closes
-the answer only if no further one follows.
+it, or forget the fence. What they write may have fences of its own (Markdown, a docstring): one
+that names a language opens a block inside of it, and in Markdown, or where there were fences, two
+that name none may belong to each other.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ __all__ = ["Unfenced", "fence_for", "longest_block"]
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*([^`\s]*)[^`]*$")
 _PROSE = re.compile(r"[A-Z][\w']*[,!]? .*[:.!]\s*$")
+_MARK = re.compile(r"(?://[/!]?|/?\*{1,2}|#+|--|;+)?")
+"""What may stand before a fence in a comment."""
+_WITH_FENCES = frozenset({"markdown", "md", "mdx"})
 _TELLING = 3
 """A line must have so many letters and digits to show by itself where we are."""
 
@@ -33,14 +37,17 @@ def longest_block(text: str, least: int) -> str | None:
     longest: list[str] = []
     opened: list[str] = []
     fence = ""
+    depth = 0
     for line in lines_of(text):
         mark = _FENCE.match(line)
         if not opened:
             if mark is not None:
-                opened, fence = [line], mark[1]
+                opened, fence, depth = [line], mark[1], 1
             continue
         opened.append(line)
-        if mark is not None and mark[1].startswith(fence) and not mark[2]:
+        if mark is not None and mark[1].startswith(fence):
+            depth += 1 if mark[2] else -1
+        if not depth:
             longest = max(longest, opened, key=len)
             opened = []
     return "".join(longest) if len(longest) - 2 >= least else None
@@ -91,16 +98,14 @@ class Unfenced:
             case "fenced":
                 return self._fenced(line)
             case "bare":
-                if (mark := _FENCE.match(line)) and not mark[2] and not self._has_fences:
-                    self._where = "after"
-                    return []
-                return [line]
+                return self._unopened(line)
             case "after":
                 return []
 
     def _before(self, line: str) -> list[str]:
         if (mark := _FENCE.match(line)) is not None:
             self._where, self._fence, self._held = "fenced", mark[1], []
+            self._has_fences |= mark[2].lower() in _WITH_FENCES
             return []
         if not any(held.strip() for held in self._held) and line.strip() in self._known:
             self._where, self._held = "bare", []
@@ -108,31 +113,43 @@ class Unfenced:
         self._held.append(line)
         return []
 
+    def _unopened(self, line: str) -> list[str]:
+        if (mark := _FENCE.match(line)) and not self._has_fences:
+            if not mark[2] and not self._depth:
+                return self._end()
+            self._depth += 1 if mark[2] else -1
+        return [line]
+
     def _fenced(self, line: str) -> list[str]:
         mark = _FENCE.match(line)
         if mark is None or not mark[1].startswith(self._fence):
             return self._content(line)
-        if mark[2] and self._has_fences:
+        if mark[2] and self._held:  # inside of a block that names nothing there is none that does
+            return self._end()
+        if mark[2]:
             self._depth += 1
         elif self._depth:
             self._depth -= 1
         elif not self._has_fences:
-            self._where = "after"
+            return self._end()
+        elif self._held:
+            released, self._held = self._held, []
+            return [*released, line]
+        else:  # the end, unless another one follows that belongs to it
+            self._held = [line]
             return []
-        else:  # the end, unless another fence follows
-            released, self._held = self._held, [line]
-            return released
         return self._content(line)
+
+    def _end(self) -> list[str]:
+        self._where, self._held = "after", []
+        return []
 
     def _content(self, line: str) -> list[str]:
         if self._held:
-            if not _FENCE.match(line):
-                self._held.append(line)
-                return []
-            released, self._held = self._held, []
-            return [*released, line]
+            self._held.append(line)
+            return []
         code = line.rstrip().removesuffix(self._fence)
-        if code != line.rstrip() and not self._has_marks:
+        if code != line.rstrip() and not self._has_marks and not _MARK.fullmatch(code.strip()):
             self._where = "after"
             return [code + "\n"]
         return [line]

@@ -2,9 +2,9 @@
 
 Small models change more than they are told to: an operand is dropped, a line is lost, a literal
 becomes another. Such a change has nothing to do with the words of the instruction, nor with the
-other changes. It is taken back where the rest stands without it. What the words mean is never asked
-for, so that it holds in any language; where no hunk has a word of the instruction, none is taken
-back.
+other changes. It is taken back where the rest stands without it; of what was moved both ends or
+none, or it would stand there twice. What the words mean is never asked for, so that it holds in any
+language; where no hunk has a word of the instruction, none is taken back.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -23,13 +24,19 @@ from vivace.syntax.hunk import Hunk
 __all__ = ["about", "alike", "divided", "said_by", "unrelated"]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_TYPE = re.compile(r"(?<!:):(?!:).*", re.DOTALL)
+"""What stands between a name and its value; of ``:=`` the colon."""
 _ALIKE = 0.5
+_NEAR = 2
+"""Tokens from a name to what is done with it: ``seen.add``, ``len(seen)``."""
 
 
 class _Delta(Struct, frozen=True):
-    """What tokens a hunk takes out, and which words it takes out and puts in."""
+    """What tokens hunks take out, what stands beside others that they put in, and which words they
+    take out and put in."""
 
     gone: frozenset[str]
+    beside: frozenset[str]
     gone_terms: frozenset[str]
     come_terms: frozenset[str]
 
@@ -85,20 +92,69 @@ def alike(old: str, new: str, share: float = _ALIKE) -> bool:
     return same >= enough
 
 
-def unrelated(hunks: Sequence[Hunk], said: Collection[str]) -> list[Hunk]:
-    """Those that neither the instruction nor another hunk gives a reason for."""
-    deltas = [_delta(hunk) for hunk in hunks]
+def unrelated(hunks: Sequence[Hunk], said: Collection[str]) -> list[list[Hunk]]:
+    """Those that neither the instruction nor another hunk gives a reason for, each with those that
+    lines were moved to or from."""
+    groups = _together(hunks)
+    deltas = [_delta(group) for group in groups]
     about = [bool(each.terms & set(said)) for each in deltas]
-    if len(hunks) < 2 or not any(about):
+    if len(groups) < 2 or not any(about):
         return []
-    reached = {at for at, each in enumerate(about) if each}
+    asked = {at for at, each in enumerate(about) if each}
+    given = {name for at in asked for hunk in groups[at] for name in _given(_lines(hunk)[1])}
+    # With what got another value something else may have to be done.
+    reached = asked | {at for at, each in enumerate(deltas) if each.beside & given}
     while grown := {
         at
-        for at in range(len(hunks))
+        for at in range(len(groups))
         if at not in reached and any(_shares(deltas[at], deltas[other]) for other in reached)
     }:
         reached |= grown
-    return [hunk for at, hunk in enumerate(hunks) if at not in reached and deltas[at].takes]
+    return [group for at, group in enumerate(groups) if at not in reached and deltas[at].takes]
+
+
+def _together(hunks: Sequence[Hunk]) -> list[list[Hunk]]:
+    """The hunks by the lines that were moved between them."""
+    lines = [_lines(hunk) for hunk in hunks]
+    groups: list[list[int]] = []
+    for at, (gone, come) in enumerate(lines):
+        joined = [
+            group
+            for group in groups
+            if any(_moved(gone, lines[to][1]) or _moved(lines[to][0], come) for to in group)
+        ]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(each for group in joined for each in group), at])
+    return [[hunks[at] for at in group] for group in groups]
+
+
+def _lines(hunk: Hunk) -> tuple[Counter[str], Counter[str]]:
+    """Those that it takes out and puts in, without their margin; what holds signs alone stands
+    everywhere."""
+    old, new = (
+        Counter(line.strip() for line in side if any(map(str.isalnum, line)))
+        for side in (hunk.old, hunk.new)
+    )
+    return old - new, new - old
+
+
+def _moved(gone: Counter[str], come: Counter[str]) -> bool:
+    """Whether what goes here comes there: so much of it that it is a good part of one of them."""
+    return 0 < _ALIKE * min(gone.total(), come.total()) <= (gone & come).total()
+
+
+def _given(lines: Collection[str]) -> Iterator[str]:
+    """The names that these lines give a value to."""
+    for line in lines:
+        head, sign, value = line.partition("=")
+        if not sign or value.startswith(("=", ">")):
+            continue
+        named = _TOKEN.findall(_TYPE.sub("", head))
+        if named.count("(") > named.count(")"):
+            continue  # an argument
+        for name, behind in pairwise([*named, ","]):
+            if behind == "," and name.isidentifier():
+                yield name
 
 
 def _shares(one: _Delta, other: _Delta) -> bool:
@@ -106,15 +162,19 @@ def _shares(one: _Delta, other: _Delta) -> bool:
     return bool(one.come_terms & other.come_terms or one.gone_terms & other.gone_terms)
 
 
-def _delta(hunk: Hunk) -> _Delta:
-    old = _TOKEN.findall("".join(hunk.old))
-    new = _TOKEN.findall("".join(hunk.new))
+def _delta(hunks: Sequence[Hunk]) -> _Delta:
     gone: set[str] = set()
     come: set[str] = set()
-    for a, b, c, d in changes(old, new):
-        gone.update(old[a:b])
-        come.update(new[c:d])
-    return _Delta(frozenset(gone), _terms(gone), _terms(come))
+    beside: set[str] = set()
+    for hunk in hunks:
+        old = _TOKEN.findall("".join(hunk.old))
+        new = _TOKEN.findall("".join(hunk.new))
+        for a, b, c, d in changes(old, new):
+            gone.update(old[a:b])
+            come.update(new[c:d])
+            if not all(map(str.isdecimal, new[c:d])):
+                beside.update(old[max(a - _NEAR, 0) : a], old[b : b + _NEAR])
+    return _Delta(frozenset(gone), frozenset(beside), _terms(gone), _terms(come))
 
 
 def _terms(tokens: Collection[str]) -> frozenset[str]:

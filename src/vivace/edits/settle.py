@@ -7,7 +7,7 @@ two differ by noise alone the old text stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vivace.edits.diff import between, changes
 from vivace.syntax.hunk import Hunk, apply
@@ -30,6 +30,9 @@ _COMMENTS = re.compile(
     r"imports?|includes?|unused|dead|remov\w*|delet\w*|strip\w*|clean\w*)\b",
     re.IGNORECASE,
 )
+
+_MARKS = "#/*-! \t\r\n"
+"""What makes a comment of a line of code, and space."""
 
 
 def about_comments(instruction: str) -> bool:
@@ -55,23 +58,32 @@ def keep_comments(old: str, new: str, language: Language) -> str:
     """The new text with the old comments where nothing but comments was changed.
 
     Small models sign their work ("# Added type hints") and drop what they take for clutter:
-    remarks, docstrings, the head of a file.
+    remarks, docstrings, the head of a file. What stands elsewhere now was not dropped.
     """
     was, comes = Source(old, language), Source(new, language)
     before, after = _comment_rows(was), _comment_rows(comes)
-    rows = before | _clutter_rows(was)
-    hunks = between(old, new)
     grown = 0
-    kept: list[Hunk] = []
-    for hunk in hunks:
+    code: list[Hunk] = []
+    noise: list[Hunk] = []
+    for hunk in between(old, new):
         start = hunk.start + grown
         grown += len(hunk.new) - len(hunk.old)
-        noise = before.issuperset(range(hunk.start, hunk.end)) and after.issuperset(
+        remarks = before.issuperset(range(hunk.start, hunk.end)) and after.issuperset(
             range(start, start + len(hunk.new))
         )
-        if not noise:
-            kept.append(_keeping_head(hunk, rows, language))
-    return apply(old, kept) if kept else new
+        (noise if remarks else code).append(hunk)
+    come = _bare(line for hunk in code for line in hunk.new)
+    rows = {row for row in before | _clutter_rows(was) if come.isdisjoint(_bare([was.lines[row]]))}
+    kept = [_keeping_head(hunk, rows, language) for hunk in code]
+    gone = _bare(line for hunk in kept for line in hunk.old)
+    kept += [hunk for hunk in noise if come & _bare(hunk.old) or gone & _bare(hunk.new)]
+    return apply(old, sorted(kept, key=lambda hunk: hunk.start)) if kept else new
+
+
+def _bare(lines: Iterable[str]) -> set[str]:
+    """Lines that hold something, without their margin, and without the mark of a comment: it may
+    have become code."""
+    return {line.strip(_MARKS) for line in lines} - {""}
 
 
 def _keeping_head(hunk: Hunk, rows: set[int], language: Language) -> Hunk:

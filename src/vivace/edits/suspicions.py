@@ -263,20 +263,31 @@ def _unused(edit: Edit) -> Iterator[Finding]:
 
 def _vanished(edit: Edit) -> Iterator[Finding]:
     """Many lines that are gone, and that nothing stands for: a loop that became a call does not
-    count."""
+    count, nor does what stands elsewhere now."""
     size = sum(bool(line.strip()) for line in edit.shown.text.splitlines())
     gone = -sum(map(len, edit.meant))
+    out: Counter[str] = Counter()
+    back: Counter[str] = Counter()
     for hunk in edit.hunks:
         old, new = set(_WORD.findall("".join(hunk.old))), set(_WORD.findall("".join(hunk.new)))
+        went, came = _filled(hunk.old), _filled(hunk.new)
         if old.isdisjoint(new):
-            gone += sum(map(bool, map(str.strip, hunk.old)))
-            gone -= sum(map(bool, map(str.strip, hunk.new)))
+            gone += went.total() - came.total()
+            out += went
+        else:
+            back += came - went
+    gone -= (out & back).total()
     if gone > max(5, _MUCH * size):
         yield _found(
             "vanished",
             f"The edit would remove {gone} of {size} lines, which was not asked for.",
             "You left out lines that must stay. Copy every line that does not have to change.",
         )
+
+
+def _filled(lines: Sequence[str]) -> Counter[str]:
+    """Those that hold something, without their margin."""
+    return Counter(filter(None, map(str.strip, lines)))
 
 
 def _beside(edit: Edit) -> Iterator[Finding]:
@@ -294,7 +305,7 @@ def _beside(edit: Edit) -> Iterator[Finding]:
         for each in _remarks(edit.before)
         if any(each.start <= hunk.start <= each.end for hunk in edit.hunks)
     ]
-    if about_comments(edit.instruction) or not _all_within(edit, remarks):
+    if about_comments(edit.instruction) or not _all_within(edit, remarks) or _brings_code(edit):
         return
     texts = (edit.before.part(each.start, each.end) for each in remarks)
     if not about("".join((*edit.added, *texts)), edit.said):
@@ -303,6 +314,13 @@ def _beside(edit: Edit) -> Iterator[Finding]:
             "The edit would change nothing but what a comment says, which was not spoken of.",
             "You changed only a comment. Change the code.",
         )
+
+
+def _brings_code(edit: Edit) -> bool:
+    """Whether something comes that is no comment: one that is taken for code again, too."""
+    remarks = {row for each in _remarks(edit.after) for row in range(each.start, each.end)}
+    come = {row for rows in edit.rows for row in range(*rows) if edit.after.lines[row].strip()}
+    return not come <= remarks
 
 
 def _all_within(edit: Edit, places: Sequence[Region]) -> bool:

@@ -75,8 +75,8 @@ class Source:
 
     @property
     def top(self) -> list[Node]:
-        """The statements of the file itself."""
-        return self.tree.root_node.named_children
+        """The statements of the file itself; none where the language is not known."""
+        return self.tree.root_node.named_children if self.language is not None else []
 
     @cached_property
     def statements(self) -> list[tuple[int, str]]:
@@ -93,8 +93,10 @@ class Source:
 
     def nodes(self, types: Collection[str], rows: tuple[int, int] | None = None) -> list[Node]:
         """All named nodes of these types, in the order of the text; with ``rows``, those that touch
-        the lines from the first up to the second."""
-        return nodes_of(self.tree, self._known, frozenset(types), rows)
+        the lines from the first up to the second. None where the language is not known."""
+        if self.language is None:
+            return []
+        return nodes_of(self.tree, self.language, frozenset(types), rows)
 
     def part(self, start: int, end: int) -> str:
         return "".join(self.lines[start:end])

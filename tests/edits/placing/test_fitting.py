@@ -189,3 +189,180 @@ def test_statements_behind_the_last_definition_of_a_file_stay() -> None:
 def test_without_a_language_all_is_taken_with_margin_and_line_ends() -> None:
     text = "    a\r\n\r\n    b\r\n"
     assert fitted(["x", "", "  y"], shown(text, "a.txt"), ()) == "    x\r\n\r\n      y\r\n"
+
+
+CART = """\
+class Cart(Base):
+    \"\"\"A cart.\"\"\"
+
+    rate = 0.2
+
+    def __init__(self):
+        self.items = []
+
+    def count(self):
+        return len(self.items)
+
+    @property
+    def size(self):
+        return self._size
+
+    @size.setter
+    def size(self, value):
+        self._size = value
+
+    def total(self):
+        return sum(self.items)
+"""
+
+
+def in_cart(answer: str, *said: str) -> str:
+    return fitted(answer.splitlines(), shown(CART, "cart.py", "Cart"), said)
+
+
+@pytest.mark.parametrize("head", ["class Cart:", "class Cart(Base):"])
+def test_what_a_class_gets_beside_its_methods_comes_with_those_answered(head: str) -> None:
+    answer = f"{head}\n    rate = 0.2\n    limit = 10\n\n    def count(self):\n        return 1\n"
+    right = CART.replace("0.2\n", "0.2\n    limit = 10\n").replace("len(self.items)", "1")
+    assert in_cart(answer) == right
+    assert in_cart(answer.replace("    rate = 0.2\n", ""), "limit") == CART.replace(
+        "    rate", "    limit = 10\n    rate"
+    ).replace("len(self.items)", "1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "old", "new"),
+    [
+        ("class Cart:\n    rate = 0.3\n", "0.2", "0.3"),
+        ("class Cart:\n    rate = 0.3; limit = 10\n", "0.2", "0.3; limit = 10"),
+        ("class Cart(Base, Sized):\n    pass\n", "(Base)", "(Base, Sized)"),
+        (
+            "class Cart:\n    def size(self):\n        return 1\n".replace(
+                "    def", "    @property\n    def"
+            ),
+            "return self._size",
+            "return 1",
+        ),
+        (
+            "class Cart:\n    @size.setter\n    def size(self, value):\n        self._size = 1\n",
+            "_size = value",
+            "_size = 1",
+        ),
+    ],
+)
+def test_a_part_of_a_class_takes_the_place_of_what_it_was(answer: str, old: str, new: str) -> None:
+    assert in_cart(answer) == CART.replace(old, new)
+
+
+def test_words_that_the_head_of_a_class_loses_are_lost_if_they_were_said() -> None:
+    answer = "class Cart:\n    rate = 0.2\n"
+    assert in_cart(answer, "Base") == CART.replace("(Base)", "")
+
+
+COUNT = "    def count(self):\n        return len(self.items)\n"
+IS_EMPTY = "    def is_empty(self):\n        return not len(self.items)\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "before"),
+    [
+        (f"class Cart:\n{IS_EMPTY}", ""),
+        (
+            f"class Cart:\n    def count(self):\n        return len(self.items)\n\n{IS_EMPTY}",
+            "\n    @p",
+        ),
+        (
+            f"class Cart:\n{IS_EMPTY}\n    def count(self):\n        return len(self.items)\n",
+            "\n    def c",
+        ),
+    ],
+)
+def test_a_new_method_of_a_class_that_comes_in_part_takes_no_others_place(
+    answer: str, before: str
+) -> None:
+    place = CART.index(before) if before else len(CART)
+    right = f"{CART[:place]}\n{IS_EMPTY}{CART[place:]}"
+    assert in_cart(answer, "is_empty") == right
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("class Cart:\n    share = 0.2\n", "rate"),
+        ("class Cart(Other):\n    pass\n", ""),
+        ("class Cart: rate = 1\n", ""),
+        ("class Cart:\n    def size(self):\n        return 1\n", ""),
+    ],
+)
+def test_a_part_of_a_class_is_refused_where_its_place_is_not_certain(
+    answer: str, said: str
+) -> None:
+    with pytest.raises(EditError):
+        in_cart(answer, said)
+
+
+JAVA = """\
+class A {
+    int n = 1;
+    int max = 9;
+
+    int f() {
+        return max;
+    }
+
+    int g() {
+        return 2;
+    }
+}
+"""
+TYPES = """\
+export class A extends B {
+  n = 1;
+
+  f() {
+    return this.n;
+  }
+
+  g() {
+    return 2;
+  }
+}
+"""
+CPP = """\
+class A {
+public:
+    int f() { return max; }
+    int g() { return 2; }
+
+private:
+    int max = 9;
+    int n = 1;
+};
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "right", "came", "left_out"),
+    [
+        ("A.java", JAVA, ["    int max = 9;\n"], JAVA[JAVA.index("\n    int g") : -2]),
+        ("a.ts", TYPES, [" extends B", "  n = 1;\n\n"], TYPES[TYPES.index("\n  g()") : -2]),
+        ("a.cpp", CPP, ["    int max = 9;\n"], "    int g() { return 2; }\n"),
+    ],
+)
+def test_fields_come_with_a_part_of_a_class_in_braces(
+    path: str, right: str, came: list[str], left_out: str
+) -> None:
+    text = right
+    for each in came:
+        text = text.replace(each, "")
+    answer = right.replace(left_out, "").splitlines()
+    assert fitted(answer, shown(text, path), ()) == right
+
+
+def test_a_text_without_a_margin_moves_nothing() -> None:
+    method = '    def f(self):\n        return """\na\n"""\n'
+    text = f"class A:\n{method}\n    def g(self):\n        return 1\n"
+    answer = f"class A:\n    limit = 10\n\n{method}".splitlines()
+    assert fitted(answer, shown(text, "a.py", "A"), ()) == text.replace(
+        "class A:\n", "class A:\n    limit = 10\n\n"
+    )

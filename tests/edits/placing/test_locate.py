@@ -306,3 +306,46 @@ def test_where_there_is_nothing_to_choose_from_the_file_is_shown(line: str) -> N
     source = Source.of("a.py", line * 100)
     found = choose(source, "write a hello world")
     assert (found.regions, found.sure) == ((whole_file(source),), True)
+
+
+# -- a selection, or a cursor ---------------------------------------------------------------------
+
+METHODS = "".join(
+    f"\n    def step_{number}(self):\n" + f"        self.done += {number}\n" * 10
+    for number in range(20)
+)
+LARGE = Source.of(
+    "a.py", f"class Machine:\n    done = 0\n    limit = 7\n{METHODS}\n\nrun(Machine())\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("selection", "instruction", "name"),
+    [
+        ((2, 3), "nine instead", "Machine"),
+        ((0, len(LARGE.lines) - 3), "step_4 should say what it does", "Machine.step_4"),
+        ((2, 3), "step_4 should say what it does", "Machine.step_4"),
+        ((70, 71), "say what it does", "Machine.step_5"),
+    ],
+)
+def test_what_is_selected_is_not_shown_as_a_whole_if_it_is_large(
+    selection: tuple[int, int], instruction: str, name: str
+) -> None:
+    found = choose(LARGE, instruction, selection)
+    assert found.sure
+    assert [each.name for each in found.regions] == [name]
+    assert sum(map(len, found.regions)) <= 20
+
+
+def test_a_cursor_on_an_empty_line_of_a_long_file_says_little() -> None:
+    empty = len(LARGE.lines) - 3
+    found = choose(LARGE, "make it better", (empty, empty + 1))
+    assert not LARGE.lines[empty].strip()
+    assert not found.sure
+    assert sum(map(len, found.regions)) <= 120
+
+
+def test_nothing_outside_of_what_is_selected_is_found() -> None:
+    found = choose(LARGE, "the total of run is wrong", (0, len(LARGE.lines) - 3))
+    assert found.within.name == "Machine"
+    assert all(found.within.contains(each.region) for each in found.ranked)

@@ -197,6 +197,38 @@ def test_a_selected_name_is_renamed_in_the_function_around_it() -> None:
     assert "def fill(self, entries):" in made.known
 
 
+SHARED = {
+    "a.py": "class A:\n    def sum_of(self):\n        return 1\n\n\n"
+    "def NAME(a):\n    return a.sum_of()\n\n\nprint(NAME(A()))\n",
+    "remarks.py": "def NAME(a): \n    # NAME\n\n    # NAME is fast\n    return a\n",
+    "a.rs": "struct A;\n\nimpl A {\n    fn sum_of(&self) -> i32 {\n        1\n    }\n}\n\n"
+    "fn NAME(a: &A) -> i32 {\n    a.sum_of()\n}\n\nfn main() {\n    NAME(&A);\n}\n",
+    "a.c": "static int NAME(int n)\n{\n\treturn n;\n}\n\nstruct sum_of {\n\tint n;\n};\n\n"
+    "int f(struct sum_of *t)\n{\n\treturn NAME(t->n);\n}\n",
+    "a.cpp": "struct A {\n    int sum_of() const { return 1; }\n};\n\n"
+    "static int NAME(A a) {\n    return a.sum_of();\n}\n\nint main() {\n    return NAME(A{});\n}\n",
+    "a.go": "package a\n\ntype t struct{}\n\nfunc (a t) sum_of() int {\n\treturn 1\n}\n\n"
+    "func NAME(a t) int {\n\treturn a.sum_of()\n}\n\nvar all = NAME(t{})\n",
+    "a.ts": "class A {\n  sum_of(): number {\n    return 1;\n  }\n}\n\n"
+    "function NAME(a: A): number {\n  return a.sum_of();\n}\n\nexport const all = NAME(new A());\n",
+    "a.js": "class A {\n  sum_of() {\n    return 1;\n  }\n}\n\n"
+    "function NAME(a) {\n  return a.sum_of();\n}\n\nexport const all = NAME(new A());\n",
+}
+"""A function and what shares its name."""
+
+
+@pytest.mark.parametrize("path", SHARED)
+def test_what_is_proven_is_applied_as_it_is(path: str) -> None:
+    text, right = (SHARED[path].replace("NAME", name) for name in ("sum_of", "total_of"))
+    task = Task(path, text, "rename sum_of to total_of", elsewhere=frozenset())
+    made = plan(task, Context(), SMALL)
+    assert made.known is not None
+    attempt = Attempt(made)
+    attempt.feed(made.known)
+    outcome = attempt.finish()
+    assert (outcome.text, outcome.problems) == (right, ())
+
+
 # -- what a model made of a rename -----------------------------------------------------------------
 
 LOAD = "def load():\n    return 1\n\n\ndef twice():\n    return load() * 2\n"

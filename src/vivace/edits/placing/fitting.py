@@ -9,10 +9,15 @@ is refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from vivace.edits.placing.class_parts import (
+    is_another_head,
+    parts_of_class,
+    statements_became,
+)
 from vivace.edits.placing.excerpt import Excerpt
 from vivace.edits.placing.region import Region, regions
 from vivace.edits.relevance import alike
@@ -24,6 +29,9 @@ __all__ = ["fitted", "with_margin_of"]
 
 _TELLING = 4
 """Letters and digits of a line by which it is known again."""
+
+_Part = tuple[int, int, list[str]]
+"""From which line that was shown up to which, and what takes their place."""
 
 
 def fitted(answer: Sequence[str], shown: Excerpt, said: Collection[str]) -> str:
@@ -128,56 +136,108 @@ class _Fit:
         )
 
     def _left_out(self, wanted: Region, match: Region) -> list[Region]:
-        """The members of a class that are missing."""
-        return [each for each, new in self._inside(wanted, match) if not new]
+        """The members of a class that are missing, and those of classes in it."""
+        found: list[Region] = []
+        for each, new in self._inside(wanted, match):
+            found += self._left_out(each, new[0]) if len(new) == 1 else [] if new else [each]
+        return found
 
     def _inside(self, wanted: Region, match: Region) -> list[tuple[Region, list[Region]]]:
         """The members of a class with what the answer has of each: all of its name, as overloads
         are, or what it is under another."""
-        answered = [each for each in self._answered if match.contains(each) and each != match]
+        answered = _members(self._answered, match)
         found = [
             (each, [other for other in answered if _last(other.name) == _last(each.name)])
-            for each in self._members(wanted)
+            for each in _members(self._shown.definitions, wanted)
         ]
         known = {_last(each.name) for each, _ in found}
         for other in answered:
             if _last(other.name) in known:
                 continue
-            was = [(each, new) for each, new in found if not new and self._was(each, other)]
-            was = [(each, new) for each, new in was if _last(each.name) in self._said] or was
+            was = [
+                new
+                for each, new in found
+                if not new and _last(each.name) in self._said and self._was(each, other)
+            ]
             if len(was) == 1:
-                was[0][1].append(other)
+                was[0].append(other)
         return found
-
-    def _members(self, wanted: Region) -> list[Region]:
-        """What is defined in a class, but not in its methods."""
-        if wanted.kind != "class":
-            return []
-        inside = [
-            each for each in self._shown.definitions if wanted.contains(each) and each != wanted
-        ]
-        methods = _outermost([each for each in inside if each.kind == "function"])
-        return [each for each in inside if each.kind == "class" or each in methods]
 
     def replaced(self) -> str:
         """What was shown, with each definition that the answer has in the place of its namesake."""
         lines = lines_of(self._shown.text)
-        parts: list[tuple[int, int, list[str]]] = []
+        parts: list[_Part] = []
         for each, match in self.pairs:
-            if self._left_out(each, match) and not self._removed:
-                parts += self._by_members(each, match)
-            else:
-                parts.append((each.start, each.end, self._moved(match, each)))
+            parts += self._in_place(each, match)
             for new in self._new_behind(match):
                 parts.append((each.end, each.end, [line_end(lines), *self._moved(new, each)]))
+        parts.sort(key=lambda part: part[:2])
         for start, stop, come in reversed(parts):
             lines[start:stop] = come
         return "".join(lines)
 
-    def _by_members(self, wanted: Region, match: Region) -> Iterator[tuple[int, int, list[str]]]:
-        for each, new in self._inside(wanted, match):
-            if each.kind == "function" and len(new) == 1:
-                yield each.start, each.end, self._moved(new[0], each)
+    def _in_place(self, wanted: Region, match: Region) -> Iterator[_Part]:
+        """A definition of the answer in its place; of a class that comes in part, its parts."""
+        if self._removed or not self._left_out(wanted, match):
+            yield wanted.start, wanted.end, self._moved(match, wanted)
+            return
+        language = self._given.language
+        if language is None or match.kind != wanted.kind:
+            raise EditError(f"The answer has something else than a class by the name {match.name}.")
+        there, come = _members(self._shown.definitions, wanted), _members(self._answered, match)
+        old = parts_of_class(lines_of(self._shown.text), wanted, there, language)
+        new = parts_of_class(self._given.lines, match, come, language)
+        if is_another_head(old.head, new.head, self._said):
+            yield old.head.start, old.head.end, self._moved(new.head, old.head)
+        became = statements_became(old.statements, new.statements, self._said)
+        became |= self._members_became(wanted, match)
+        there, come = _in_order(there, old.statements), _in_order(come, new.statements)
+        for each in come:
+            place = became.get(each)
+            if place is None:
+                yield self._added(each, come, there, became)
+            elif _is_member(each):
+                yield from self._in_place(place, each)
+            elif each.name != place.name:
+                yield place.start, place.end, self._moved(each, place)
+
+    def _members_became(self, wanted: Region, match: Region) -> dict[Region, Region]:
+        """The members of the answer with what they were: of several with one name those that begin
+        alike, then in their order."""
+        old, new = lines_of(self._shown.text), self._given.lines
+        became: dict[Region, Region] = {}
+        inside = self._inside(wanted, match)
+        for each, given in inside:
+            alike = [one for one in given if new[one.start].strip() == old[each.start].strip()]
+            became |= {one: each for one in alike[:1] if one not in became}
+        for each, given in inside:
+            rest = [one for one in given if one not in became]
+            others = [one for one, same in inside if same == given and one not in became.values()]
+            if each in others and rest:
+                if len(rest) != len(others):
+                    raise EditError(f"Which of those named {_last(each.name)} is meant is unclear.")
+                became |= zip(rest, others, strict=True)
+        return became
+
+    def _added(
+        self,
+        each: Region,
+        come: Sequence[Region],
+        there: Sequence[Region],
+        became: Mapping[Region, Region],
+    ) -> _Part:
+        """What a class does not have yet, behind what it came after; a member behind a member."""
+        known = [one for one in come if one in became and _is_member(one) >= _is_member(each)]
+        before = [became[one] for one in known if one.start < each.start]
+        behind = [became[one] for one in known if one.start > each.start]
+        if not before and _is_member(each) and not behind:
+            before = [one for one in there if _is_member(one)]
+        place = before[-1] if before else (behind if _is_member(each) else there)[0]
+        lines = self._moved(each, next(filter(_is_member, there)))
+        gap = [line_end(lines)] if _is_member(each) or _is_member(place) else []
+        if before:
+            return place.end, place.end, [*gap, *lines]
+        return place.start, place.start, [*lines, *gap]
 
     def _new_behind(self, match: Region) -> Iterator[Region]:
         """Definitions beside this one in the answer that the file does not have, up to the next
@@ -193,7 +253,10 @@ class _Fit:
     def _moved(self, each: Region, place: Region) -> list[str]:
         """Lines of the answer with the margin of the place they go to."""
         there = lines_of(self._shown.text)[place.start : place.end]
-        return with_margin_of(self._given.lines[each.start : each.end], there)
+        new = self._given.lines[each.start : each.end]
+        if margin_of(new[:1]) == margin_of(there[:1]):  # texts in it may have less
+            return [line.rstrip() + line_end(there) for line in new]
+        return with_margin_of(new, there)
 
 
 def with_margin_of(lines: Sequence[str], there: Sequence[str]) -> list[str]:
@@ -215,6 +278,21 @@ def _outermost(known: Sequence[Region]) -> list[Region]:
         if not found or not found[-1].contains(each):
             found.append(each)
     return found
+
+
+def _members(known: Sequence[Region], outer: Region) -> list[Region]:
+    """What is defined in a class, but not in its members."""
+    if outer.kind != "class":
+        return []
+    return _outermost([each for each in known if outer.contains(each) and each != outer])
+
+
+def _is_member(each: Region) -> bool:
+    return each.kind != "selection"
+
+
+def _in_order(members: Sequence[Region], statements: Sequence[Region]) -> list[Region]:
+    return sorted([*members, *statements], key=lambda each: each.start)
 
 
 def _code(lines: Iterable[str]) -> list[str]:

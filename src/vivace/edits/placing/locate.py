@@ -86,6 +86,8 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     regions: tuple[Region, ...]
     sure: bool
+    within: Region
+    """What the person selected, or all."""
     ranked: tuple[Candidate, ...] = ()
     """The pieces of the file, the likeliest first."""
 
@@ -94,18 +96,21 @@ def choose(
     source: Source, instruction: str, selection: Selection | None = None, path: str = ""
 ) -> Choice:
     """What an instruction is about, as narrow as it can safely be."""
-    whole = whole_file(source)
+    within = whole_file(source)
     if selection is not None:
-        chosen = selected(source, selection)
+        within = selected(source, selection)
         # A name that is selected may be used before and behind the selection.
-        return _surely(around(source, chosen) if asked(instruction) else chosen)
-    if not len(whole):
-        return _surely(whole)
-    named = _named(source, instruction)
-    ranked = tuple(_ranked(source, instruction, path, named))
+        within = around(source, within) if asked(instruction) else within
+    if not len(within) or (selection is not None and len(within) <= _ROOM):
+        return Choice(regions=(within,), sure=True, within=within)
+    named = [each for each in _named(source, instruction) if within.contains(each)]
+    ranked = tuple(
+        each for each in _ranked(source, instruction, path, named) if within.contains(each.region)
+    )
     known = _beyond_doubt(source, instruction, named, ranked)
-    places = next(filter(None, known), ())
-    return Choice(regions=places or likeliest(ranked), sure=bool(places), ranked=ranked)
+    places = next(filter(None, known), ()) or _touched(ranked, selection)
+    chosen = places or likeliest(ranked)
+    return Choice(regions=chosen, sure=bool(places), within=within, ranked=ranked)
 
 
 def _beyond_doubt(
@@ -255,8 +260,15 @@ def _called_by_name(
     return likeliest(called) if any(each.region == best for each in called) else ()
 
 
-def _surely(region: Region) -> Choice:
-    return Choice(regions=(region,), sure=True)
+def _touched(ranked: Sequence[Candidate], selection: Selection | None) -> tuple[Region, ...]:
+    """The pieces with the lines that are selected, or with that of the cursor, if they are few."""
+    if selection is None:
+        return ()
+    start, end = selection
+    touched = [
+        each.region for each in ranked if each.region.start < end and start < each.region.end
+    ]
+    return tuple(touched) if _lines(touched) <= _ROOM else ()
 
 
 def likeliest(ranked: Sequence[Candidate]) -> tuple[Region, ...]:

@@ -22,6 +22,8 @@ _FORMATTED = frozenset(
 _HARMLESS = re.compile(
     r"#!?\[(?:allow|warn|deny|inline|must_use|derive|doc|cfg|test|deprecated|cold|track_caller)\b"
 )
+_PASTED = re.compile(r"\w+(?:[\s\\]*##[\s\\]*\w+)+")
+"""Words of which a macro makes one."""
 _OF_OBJECT = frozenset(
     [
         "clone",
@@ -196,10 +198,12 @@ def _macros(case: Case, *, quoted: bool) -> None:
         taken = node.child_by_field_name("parameters")
         text = (body.text or b"").decode("utf-8", "replace") if body is not None else ""
         words = set(re.findall(r"\w+", text)) | {((name and name.text) or b"").decode()}
-        words -= (
+        given = (
             set(re.findall(r"\w+", (taken.text or b"").decode())) if taken is not None else set()
         )
-        if hit := words & {case.old, case.new}:
+        hit = (words - given) & {case.old, case.new}
+        hit |= {each for each in (case.old, case.new) if _pasted(case, each, text, given)}
+        if hit:
             line = node.start_point.row + 1
             raise Doubtful(f"the macro in line {line} uses `{hit.pop()}` of whoever uses it")
         own.add((name.text or b"") if name is not None else b"")
@@ -211,6 +215,19 @@ def _macros(case: Case, *, quoted: bool) -> None:
         inside = any(node.start_byte <= s.node.start_byte < node.end_byte for s in case.sites)
         if foreign or (inside and text.encode() in showing):
             raise Doubtful(f"the macro {text} in line {node.start_point.row + 1} may use its name")
+
+
+def _pasted(case: Case, name: str, body: str, given: set[str]) -> bool:
+    """Whether a macro may put the name together of words of its own and those it is given. Without
+    any of its own it makes everything; then the file has to have the others."""
+    there = set(re.findall(r"\w+", case.source.text)) - {name}
+    pieces = "|".join(each for each in sorted(there) if each in name)
+    for pasted in _PASTED.findall(body):
+        parts = re.findall(r"\w+", pasted)
+        other = r"\w*" if set(parts) - given else f"(?:{pieces})"
+        if re.fullmatch("".join(other if each in given else each for each in parts), name):
+            return True
+    return False
 
 
 # -- Go -------------------------------------------------------------------------------------------

@@ -65,6 +65,8 @@ def _module(case: Case) -> None:
     known = case.elsewhere is not None and case.old in case.elsewhere
     if known or (not private and case.known_elsewhere(case.old)):
         case.unsure.append(f"other files may use `{case.old}`")
+    _decorated(case)
+    _examples(case, rf"\b{re.escape(case.old)}\b")
     for node in exported:
         case.change(node)
     word = re.compile(rf"\b{re.escape(case.old)}\b")
@@ -73,11 +75,33 @@ def _module(case: Case) -> None:
             continue
         text = (node.text or b"").decode("utf-8", "replace")
         line = node.start_point.row + 1
-        if docstring(node):
-            if re.search(rf"^\s*(?:>>>|\.\.\.).*{word.pattern}", text, re.MULTILINE):
-                raise Doubtful(f"the examples in the text of line {line} use `{case.old}`")
-        elif word.search(text) and _CODE.fullmatch(text) and not _PROSE.search(text):
+        alone = _CODE.fullmatch(text) and not _PROSE.search(text)
+        if alone and word.search(text) and not docstring(node):
             raise Doubtful(f"the text in line {line} may stand for `{case.old}`")
+
+
+def _examples(case: Case, use: str) -> None:
+    """Those in docstrings are run as well."""
+    run = re.compile(rf"^\s*(?:>>>|\.\.\.).*{use}", re.MULTILINE)
+    for node in case.source.nodes({"string_content"}):
+        if docstring(node) and run.search((node.text or b"").decode("utf-8", "replace")):
+            line = node.start_point.row + 1
+            raise Doubtful(f"the examples in the text of line {line} use `{case.old}`")
+
+
+def _decorated(case: Case) -> None:
+    """What decorates it may hand it to whoever asks for it by name: fixtures of tests are."""
+    definitions = [each.parent for each in case.binding.declarations]
+    if not any(each is not None and _is_decorated(each) for each in definitions):
+        return
+    for site in case.names.sites:
+        if site.role == "keyword" or (site.role == "declared" and site.binding is not case.binding):
+            line = site.node.start_point.row + 1
+            raise Doubtful(f"`{case.old}` is decorated, and may be what is named in line {line}")
+
+
+def _is_decorated(definition: Node) -> bool:
+    return definition.parent is not None and definition.parent.type == "decorated_definition"
 
 
 def _exported(case: Case) -> Iterator[Node]:
@@ -100,8 +124,7 @@ def _parameter(case: Case, function: Node) -> None:
     """Calls may name it: all of them have to be known."""
     if not _by_keyword(case.binding.declarations[0], function):
         return
-    outer = function.parent
-    if outer is not None and outer.type == "decorated_definition":
+    if _is_decorated(function):
         raise Doubtful("the function is decorated, so its arguments may be known by their names")
     name = function.child_by_field_name("name")
     called = (name.text or b"").decode() if name is not None else ""
@@ -110,6 +133,7 @@ def _parameter(case: Case, function: Node) -> None:
     texts = case.source.nodes({"string_content"})
     if any(each.text == case.old.encode() for each in texts):
         raise Doubtful(f"`**` may pass `{case.old}` by keyword: its name is a text of the file")
+    _examples(case, rf"\b{re.escape(case.old)}\s*=(?!=)")
     names = names_in(case.source, called)
     own = next((each for each in names.bindings if name in each.declarations), None)
     if own is None or own.scope.type == "class_definition":
