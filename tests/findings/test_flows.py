@@ -26,7 +26,7 @@ def test_the_grammar_has_what_its_row_names(language: Language) -> None:
     sets = (
         *(flow.functions, flow.names, flow.patterns, flow.keys, flow.loops, flow.aliases),
         *(flow.choices, flow.comprehensions, flow.clauses, flow.values, flow.statements),
-        *(flow.blocks, flow.branches, flow.harmless),
+        *(flow.blocks, flow.branches, flow.harmless, flow.addresses),
         *(flow.bindings, flow.members, flow.items, flow.calls, flow.conditions),
     )
     kinds = {kind for each in sets for kind in each}

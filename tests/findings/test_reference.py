@@ -33,10 +33,9 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one written in C:
 def _documents() -> dict[str, dict[str, Any]]:
     """The bundled rules as they are written, by id, with the conditions of their folder."""
     found: dict[str, dict[str, Any]] = {}
+    every = _utils(_FOLDER / "every")
     for folder in sorted(each for each in _FOLDER.iterdir() if each.is_dir()):
-        shared = folder / "utils.yml"
-        # vivace: ignore[python-unsafe-yaml] it is a safe loader, written in C
-        utils = yaml.load(shared.read_text(), _Loader)["utils"] if shared.exists() else {}
+        utils = every | _utils(folder)
         for path in sorted(folder.glob("*.yml")):
             # vivace: ignore[python-unsafe-yaml] likewise
             for document in yaml.load_all(path.read_text(), _Loader):
@@ -44,6 +43,12 @@ def _documents() -> dict[str, dict[str, Any]]:
                     document["utils"] = _named(document, utils | document.get("utils", {}))
                     found[document["id"]] = document
     return found
+
+
+def _utils(folder: Path) -> dict[str, Any]:
+    shared = folder / "utils.yml"
+    # vivace: ignore[python-unsafe-yaml] it is a safe loader, written in C
+    return yaml.load(shared.read_text(), _Loader)["utils"] if shared.exists() else {}
 
 
 def _named(document: dict[str, Any], utils: dict[str, Any]) -> dict[str, Any]:

@@ -138,6 +138,7 @@ def test_it_goes_no_further(body: str) -> None:
             "class A { f(): void { const a: string = String(source()); sink(a as string); } }",
         ),
         ("a.go", 'package a\n\nfunc f() {\n\ta := source()\n\tsink(fmt.Sprintf("x %s", a))\n}\n'),
+        ("a.go", "package a\n\nfunc f() {\n\tfmt.Fprintf(&b, source())\n\tsink(b.String())\n}\n"),
         ("A.java", 'class A { void f() { String a = source(); sink("x" + a); } }'),
         ("a.rs", 'fn f() { let a = source(); sink(format!("x {}", a)); }'),
         ("a.c", 'int f(void) { char b[9]; char *a = source(1); sprintf(b, "%s", a); sink(b); }'),

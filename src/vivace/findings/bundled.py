@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from vivace.findings.rule import Rule, read_rules, read_utils
 from vivace.findings.rule_set import RuleSet
+from vivace.findings.yaml_lines import Table
 
 __all__ = ["bundled"]
 
@@ -20,6 +21,8 @@ _FOLDERS = {
 """A rule for several languages stands in the folder of one of them."""
 _SHARED = "utils.yml"
 """What the rules of a folder look for together: where requests come in, what a check is."""
+_EVERY = "every"
+"""The folder of what rules for all languages look for."""
 
 
 @cache
@@ -37,9 +40,7 @@ def _folder(name: str) -> tuple[Rule, ...]:
     folder = files("vivace.findings").joinpath("rules", name)
     if not folder.is_dir():
         return ()
-    shared = None
-    if (utils := folder.joinpath(_SHARED)).is_file():
-        shared = read_utils(utils.read_text("utf-8"), f"{name}/{_SHARED}")
+    shared = _shared(name)
     rules: list[Rule] = []
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         if file.name.endswith(".yml") and file.name != _SHARED:
@@ -47,3 +48,15 @@ def _folder(name: str) -> tuple[Rule, ...]:
                 file.read_text("utf-8"), f"{name}/{file.name}", shared, trusted=True
             )
     return tuple(rules)
+
+
+def _shared(name: str) -> Table:
+    together = Table()
+    together.lines = {}
+    for each in (_EVERY, name):
+        file = files("vivace.findings").joinpath("rules", each, _SHARED)
+        if file.is_file():
+            utils = read_utils(file.read_text("utf-8"), f"{each}/{_SHARED}")
+            together.update(utils)
+            together.lines |= utils.lines
+    return together

@@ -64,6 +64,8 @@ class Flow(Struct, frozen=True, kw_only=True, eq=False):
     """Methods after which what they are called on has what they are called with."""
     filling: frozenset[str] = frozenset()
     """Functions that write what they are called with to their first argument."""
+    addresses: frozenset[str] = frozenset()
+    """``&a``, as which that may be handed over."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -200,6 +202,7 @@ _C = Flow(
         "strcpy strncpy strcat strncat strlcpy strlcat sprintf snprintf vsprintf memcpy memmove "
         "stpcpy asprintf"
     ),
+    addresses=_set("pointer_expression"),
 )
 _GO = Flow(
     functions=_set("function_declaration method_declaration func_literal"),
@@ -227,6 +230,7 @@ _GO = Flow(
     ),
     growing=_set("WriteString Write Add Set"),
     filling=_set("Fprintf Fprint Fprintln"),
+    addresses=_set("unary_expression"),
 )
 _RUST = Flow(
     functions=_set("function_item closure_expression"),

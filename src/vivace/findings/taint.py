@@ -208,6 +208,8 @@ class _Run:
         target = on if name in self._flow.growing else None
         if name in self._flow.filling:
             target = next((each for each in handed if each.is_named), None)
+            if target is not None and target.type in self._flow.addresses:
+                target = target.named_child(0)
             handed = handed[2:]
         place = None if target is None else self._place(target)
         if place and any(self._is_tainted(each, depth) for each in handed):
