@@ -3,7 +3,7 @@
 Each bug stands in a small project whose own tests fail because of it. The project's command is run
 as ``vivace watch --once`` does, and what is proposed is judged by a hidden test that no model was
 shown: right, wrong (the command passes with it, the hidden test does not), or none. Nobody accepts
-anything, so the work tree must be the same at the end, byte by byte.
+anything, so the project's files must be the same at the end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -97,13 +96,9 @@ def watched(task: Task, url: str, model: str, attempts: int, patience_s: float) 
         task.lay_out(root)
         person = Nobody()
         found = asyncio.run(_round(task, root, person, url, model, attempts, patience_s))
-        status = subprocess.run(
-            ["git", "-C", str(root), "status", "--porcelain"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        return _result(task, found, person, touched=bool(status.strip()))
+        # What the command itself leaves behind, as a build does, is the person's own doing.
+        touched = any((root / name).read_text("utf-8") != text for name, text in task.wrong.items())
+        return _result(task, found, person, touched=touched)
 
 
 async def _round(

@@ -154,6 +154,25 @@ def test_what_cannot_be_compiled_comes_first() -> None:
     assert [each.kind for each in failures] == ["compile", "compile", "error"]
 
 
+def test_a_check_of_ones_own_is_read_before_what_make_says_of_it() -> None:
+    printed = """\
+stack.c:3:17: warning: variable 'next' set but not used [-Wunused-but-set-variable]
+test_stack.c:63: top is 3, expected 5
+1 check failed
+make: *** [Makefile:5: test] Error 1
+"""
+    told = [(each.kind, each.frames[0].path, each.message) for each in read(printed)]
+    assert told == [
+        ("assertion", "test_stack.c", "test_stack.c:63: top is 3, expected 5"),
+        ("exit", "Makefile", "test: Error 1"),
+    ]
+
+
+def test_warnings_are_read_where_nothing_else_is_told() -> None:
+    [only] = read("stack.c:3:17: warning: variable 'next' set but not used\n")
+    assert [(each.path, each.line) for each in only.frames] == [("stack.c", 2)]
+
+
 def test_the_name_of_a_test_is_known() -> None:
     tests = {name: [each.test for each in read(recorded(name))] for name in EXPECTED}
     assert tests["pytest_long"] == ["test_total", "test_mean_of_nothing"]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from vivace.failures.failure import Failure, Found, Frame, Kind
+from vivace.failures.own import is_test
 
 __all__ = ["read_compilers", "read_make", "read_places"]
 
@@ -49,6 +50,7 @@ _MAKE = re.compile(
     r"g?make(?:\[\d+\])?: \*\*\* (?:\[(?P<path>[^\s:\]]+):(?P<line>\d{1,9}): (?P<target>[^\]]+)\] "
     r"(?P<error>.+)|(?P<rule>No rule to make target .+))"
 )
+_WARNING = re.compile(r": (?:warning|note): ")
 _LINE = re.compile(r"(?::|\(|\"?, line )(?P<line>\d{1,9})\b")
 _APART = re.compile(r"[\s\"'`()<>\[\],:;=|]")
 _SUFFIX = re.compile(r"\w\.\w{1,12}$")
@@ -133,13 +135,21 @@ def read_make(lines: Sequence[str]) -> Iterator[Found]:
 
 
 def read_places(lines: Sequence[str]) -> Iterator[Found]:
-    """Any line that names a line of a file: all there is to go by where nothing else is known."""
+    """Any line that names a line of a file: all there is to go by where nothing else is known. A
+    warning is what it failed for only if nothing else is told."""
+    found = list(_places(lines))
+    yield from [each for each in found if _WARNING.search(each.failure.said) is None] or found
+
+
+def _places(lines: Sequence[str]) -> Iterator[Found]:
+    """One of a test says that the test expected something else."""
     for at, line in enumerate(lines):
         for told in _LINE.finditer(line):
             before = line[max(0, told.start() - _REACH) : told.start()]
             if (path := _path_at_the_end(before)) is not None:
                 frame = Frame(path, max(0, int(told["line"]) - 1))
-                failure = Failure(kind="error", message=line.strip(), frames=(frame,), said=line)
+                kind: Kind = "assertion" if is_test(path) else "error"
+                failure = Failure(kind=kind, message=line.strip(), frames=(frame,), said=line)
                 yield Found(at, at + 1, failure)
                 break
 

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from vivace.failures.compilers import read_compilers, read_make, read_places
-from vivace.failures.failure import Failure, Found, Reader
+from vivace.failures.failure import Failure, Found, Kind, Reader
 from vivace.failures.go import read_go
 from vivace.failures.java import read_java
 from vivace.failures.node import read_node, read_tap
@@ -30,10 +30,10 @@ _READERS: tuple[tuple[Reader, ...], ...] = (
         read_compilers,
     ),
     (read_pytest_summary,),
-    (read_make,),
-    (read_places,),
+    (read_make, read_places),
 )
 """Each row is asked where those before it find nothing: it knows less of what it reads."""
+_FIRST: dict[Kind, int] = {"compile": 0, "exit": 2}
 _MOST = 50
 """Failures that are told of; a thousand tests may fail for one reason."""
 _LONGEST_MESSAGE = 2000
@@ -43,13 +43,13 @@ _LONGEST_SAID = 6000
 
 def read(text: str) -> list[Failure]:
     """What went wrong, in the order in which it was printed; what cannot be compiled first, for
-    whatever else is said follows from it."""
+    whatever else is said follows from it, and last that something which was run has failed."""
     lines = clean_lines(text)
     for readers in _READERS:
         found = [each for reader in readers for each in islice(reader(lines), 4 * _MOST)]
         if found:
             failures = _distinct(_apart(found))
-            return sorted(islice(failures, _MOST), key=lambda each: each.kind != "compile")
+            return sorted(islice(failures, _MOST), key=lambda each: _FIRST.get(each.kind, 1))
     return []
 
 
