@@ -10,10 +10,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.files import ROOT
 from tests.support.http import key, keys
+from tests.support.ports import free_port
+from tests.support.process import alive
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
 from vivace.cli import served
@@ -231,3 +234,35 @@ def test_a_server_that_cannot_start_is_said_and_starts_no_agent(tmp_path: Path) 
     assert "/nowhere/model.gguf" in errors
     assert "did not start" in errors
     assert not desk.told_file.exists()
+
+
+_LOADS_FOR_EVER = """\
+#!{python}
+import os, sys, time
+if "--help" in sys.argv:
+    sys.exit()
+open({told!r}, "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP], ids=["killed", "hung up"])
+def test_a_server_of_our_own_ends_with_us_while_it_loads(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    desk = Desk(tmp_path, f"http://127.0.0.1:{free_port()}/v1")
+    told, engine = tmp_path / "engine.pid", tmp_path / "bin" / "llama-server"
+    engine.write_text(_LOADS_FOR_EVER.format(python=sys.executable, told=str(told)))
+    engine.chmod(0o755)
+    model = tmp_path / "model.gguf"
+    model.write_bytes(b"GGUF")
+    ours = desk.start("--up", "--model", str(model), "codex")
+    try:
+        eventually(lambda: told.exists() and told.read_text() != "", 20)
+        engine_process = psutil.Process(int(told.read_text()))
+        servers = [each for each in engine_process.parents() if "up" in each.cmdline()]
+        assert servers
+    finally:
+        ours.send_signal(how)
+        ours.communicate()
+    eventually(lambda: not any(map(alive, [*servers, engine_process])), 30)

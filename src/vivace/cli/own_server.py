@@ -37,13 +37,14 @@ def own_server(url: str, model: str | None, context: int) -> Iterator[None]:
             f"--up runs a server on this machine, and {url} is another address. Leave out --url, "
             "or name a port of this machine: http://127.0.0.1:8765/v1"
         )
-    command = [sys.executable, "-m", "vivace.cli", "up", "--context", str(context)]
+    guarded = [sys.executable, "-m", "vivace.guard"]  # it ends though we be killed
+    command = [*guarded, sys.executable, "-m", "vivace.cli", "up", "--context", str(context)]
     command += ["--port", str(parts.port or 80)]
     command += ["--model", model] if model is not None else []
     # In a session of its own, or a Ctrl-C that is meant for the agent would end it.
     process = subprocess.Popen(  # noqa: S603 - our own program, no shell
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

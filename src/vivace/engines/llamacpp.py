@@ -55,7 +55,7 @@ def llamacpp_command() -> list[str]:
     """How to start llama.cpp's server here; its options follow."""
     found = shutil.which("llama-server")
     if found is not None:
-        return [sys.executable, "-m", "vivace.engines.guard", found, "--jinja", "--slots"]
+        return [sys.executable, "-m", "vivace.guard", found, "--jinja", "--slots"]
     if importlib.util.find_spec("xllamacpp") is not None:
         return [sys.executable, "-m", "vivace.engines.xllamacpp_server"]
     raise ConfigError(

@@ -14,8 +14,9 @@ import importlib.util
 import logging
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +39,7 @@ from vivace.engines.vllm_memory import GIB, chosen_by_person, kv_cache_bytes, we
 from vivace.engines.vllm_precision import better_in_float32, processor_flags
 from vivace.engines.vllm_ranks import Ranks, ranks_of
 from vivace.engines.vllm_reading import ParsedReading, PlainReading, Reading
+from vivace.engines.watchdog import Watchdog
 from vivace.errors import (
     CannotContinue,
     ConfigError,
@@ -60,6 +62,8 @@ log = logging.getLogger("vivace.vllm")
 
 WRITTEN_FOR = "0.32"
 _ENVIRONMENT = threading.Lock()
+_LOOK = 0.5
+"""Seconds between two looks at the processes of an engine that is being loaded."""
 _SHORT = 1000
 """Tokens that are written on the event loop itself: a millisecond of work, about what a thread
 takes to reach where many streams run (measured: 0.1 to 1 ms). Longer ones those streams would feel.
@@ -125,6 +129,7 @@ class VllmEngine:
         """How the model wants to be sampled; vLLM reads that from disk whenever it is asked."""
         self._supervisor = supervisor or Supervisor()
         self._watching: asyncio.Task[None] | None = None
+        self._watchdog: Watchdog | None = None
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -139,6 +144,9 @@ class VllmEngine:
         engine, self._engine = self._engine, None
         if engine is not None:
             await asyncio.to_thread(engine.shutdown)
+        if self._watchdog is not None:
+            self._watchdog.close()
+            self._watchdog = None
 
     def healthy(self) -> bool:
         return self._engine is not None and not self._engine.errored
@@ -151,13 +159,22 @@ class VllmEngine:
 
     async def _launch(self) -> None:
         # Loading takes a minute; the gateway must answer /healthz and signals meanwhile.
-        engine = await asyncio.to_thread(self._load)
+        engine = await self._guarded(asyncio.to_thread(self._load))
         try:
             self._learn(engine)
         except Exception:
             await asyncio.to_thread(engine.shutdown)
             raise
         self._engine = engine
+
+    async def _guarded(self, loading: Coroutine[Any, Any, Any]) -> Any:
+        """Its processes would outlive ours, and keep the memory, from the moment they are there."""
+        self._watchdog = watchdog = self._watchdog or Watchdog()
+        task = asyncio.create_task(loading)
+        while not task.done():
+            await asyncio.wait({task}, timeout=_LOOK)
+            watchdog.guard(each.pid for each in active_children() if each.pid is not None)
+        return task.result()
 
     def _learn(self, engine: Any) -> None:
         """What its model wants: how to be sampled, and how conversations are written for it."""

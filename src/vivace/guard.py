@@ -1,6 +1,7 @@
 """Runs a program and ends it when our own standard input closes, that is, when our parent is gone.
 
-An engine must not outlive the gateway that started it, however that gateway ended.
+An engine must not outlive the gateway that started it, however that gateway ended, nor a server the
+run that it was started for.
 """
 
 from __future__ import annotations
