@@ -22,6 +22,8 @@ from vivace.errors import TooManyRequests
 from vivace.scheduling.limits import Limits
 
 MINUTE = Limits(requests_per_minute=60)
+SIX = Limits(requests_per_minute=6)
+"""One is given back in ten seconds."""
 ONE = Limits(concurrency=1)
 IN_TIME = 0.02
 WAITED = 0.01
@@ -284,14 +286,14 @@ def test_a_charge_that_valkey_makes_too_late_is_taken_back(valkey: Valkey) -> No
     async def play() -> None:
         async with gateway(valkey) as limiter:
             valkey.freeze()
-            grant = await charged(limiter, MINUTE)
+            grant = await charged(limiter, SIX)
             valkey.thaw()
             await shared(limiter)
             await asyncio.sleep(0.05)
             assert running(valkey) == 0
-            assert await left(limiter, MINUTE) == 60
+            assert await left(limiter, SIX) == 5  # as it was given out alone
             await grant.settle(input_tokens=0, output_tokens=0)  # was our own
-            assert await left(limiter, MINUTE) == 60
+            assert await left(limiter, SIX) == 5
 
     asyncio.run(play())
 
@@ -333,19 +335,96 @@ def test_who_leaves_while_settling_has_settled(valkey: Valkey) -> None:
     asyncio.run(play())
 
 
-def test_one_that_comes_back_empty_begins_anew_and_old_grants_change_nothing(
+def emptied(valkey: Valkey) -> None:
+    valkey.kill()
+    valkey.start()
+
+
+async def passed(limiter: ValkeyLimiter, limits: Limits, asked: int) -> int:
+    return sum([await passes(limiter, limits) for _ in range(asked)])
+
+
+def test_one_that_comes_back_empty_is_told_what_was_used_before_and_meanwhile(
     valkey: Valkey,
 ) -> None:
+    async def play() -> None:
+        async with gateway(valkey, 2) as one, gateway(valkey, 2) as other:
+            assert [await passed(each, SIX, 4) for each in (one, other)] == [4, 2]
+            emptied(valkey)
+            # Its share each, while nobody counts for both.
+            assert [await passed(each, SIX, 4) for each in (one, other)] == [3, 3]
+            await shared(one)
+            await shared(other)
+            assert [await passed(each, SIX, 4) for each in (one, other)] == [0, 0]
+            assert (one.losses, other.losses) == (1, 1)
+
+    asyncio.run(play())
+
+
+def test_what_ended_before_it_was_emptied_is_told_as_it_was_used(valkey: Valkey) -> None:
+    limits = Limits(output_tokens_per_minute=60_000)
+
+    async def play() -> None:
+        async with gateway(valkey) as limiter:
+            began = time.monotonic()
+            grant = await charged(limiter, limits, output_tokens=50_000)
+            await grant.settle(input_tokens=0, output_tokens=10_000)
+            emptied(valkey)
+            assert await passes(limiter, limits, output_tokens=20_000)
+            await shared(limiter)
+            given_back = 1_000 * (time.monotonic() + 1 - began)
+            assert 30_000 <= await left(limiter, limits) <= 30_000 + given_back
+
+    asyncio.run(play())
+
+
+def test_what_runs_while_it_is_emptied_runs_for_all_that_ask_it(valkey: Valkey) -> None:
+    async def play() -> None:
+        async with gateway(valkey) as one, gateway(valkey) as other:
+            grant = await charged(one, ONE)
+            emptied(valkey)
+            assert await passes(one, ONE)  # by its own count
+            await shared(one)
+            assert await passes(other, ONE, owner="bob")
+            await shared(other)
+            assert not await passes(other, ONE)
+            await grant.settle(input_tokens=0, output_tokens=0)
+            assert await passes(other, ONE)
+
+    asyncio.run(play())
+
+
+def test_what_is_given_out_alone_is_told_once_and_nothing_else_where_it_only_stalled(
+    valkey: Valkey,
+) -> None:
+    limits = Limits(output_tokens_per_minute=60_000)
+
+    async def play() -> None:
+        async with gateway(valkey, 2) as one, gateway(valkey, 2) as other:
+            began = time.monotonic()
+            grant = await charged(other, limits, output_tokens=30_000)
+            assert await passes(one, limits)  # which sees the estimate
+            await grant.settle(input_tokens=0, output_tokens=0)
+            for _ in range(3):
+                valkey.freeze()
+                assert await passes(one, limits, output_tokens=2_000)
+                valkey.thaw()
+                await shared(one)
+            assert one.losses == 3
+            used = 60_000 - await left(one, limits)
+            assert 6_000 - 1_000 * (time.monotonic() - began) <= used <= 6_000
+
+    asyncio.run(play())
+
+
+def test_an_old_grant_changes_nothing_where_it_is_not_known(valkey: Valkey) -> None:
     limits = Limits(requests_per_minute=60, output_tokens_per_minute=1000)
 
     async def play() -> None:
         async with gateway(valkey) as limiter:
-            old = await charged(limiter, limits, output_tokens=1000)
-            valkey.kill()
-            valkey.start()
-            assert await passes(limiter, limits)  # by its own count
-            assert limiter.losses == 1
-            await shared(limiter)
+            old = await charged(limiter, limits, output_tokens=100)
+            with valkey.client() as client:
+                client.flushall()
             await charged(limiter, limits, output_tokens=500)
             await old.settle(input_tokens=0, output_tokens=0)
             with pytest.raises(TooManyRequests):
@@ -483,6 +562,6 @@ CHARGES = re.compile(rf"(SET|APPEND) {KEY}:charges")
 """What follows is in bytes, and looked at where it is kept."""
 WORD = re.compile(
     r"\(?-?(inf|[\d.]+(e[-+]\d+)?)|\+inf|"
-    rf"{KEY}:(arrivals|charges|turns)|vivace:limits:probe(:\d)?|"
-    r"[0-9a-f]{24}|[0-9a-f]{40}|[A-Z]+|admit|settle|renew|look|now|"
+    rf"{KEY}:(arrivals|charges|turns)|vivace:limits:(memory|probe(:\d)?)|"
+    r"[0-9a-f]{24}|[0-9a-f]{40}|[A-Z]+|admit|settle|renew|restore|look|now|"
 )

@@ -9,6 +9,9 @@
 -- become one. An open one is also among the turns, with the time until which it is believed: whose
 -- gateway has died is taken to have used what it was charged.
 --
+-- What was lost, because this server was started anew or not to be reached, is told again by those
+-- who know of it (restore), as if it were charged and settled now.
+--
 -- A charge after which all that was charged would be given back by now, had it begun then, can
 -- never matter again, and is forgotten. All keys go by themselves when they say nothing any more.
 
@@ -113,6 +116,16 @@ local function settled(charges, id, costs)
   return string.sub(charges, 1, before) .. one .. string.sub(charges, after)
 end
 
+-- The charges with one more, which is settled.
+local function with_settled(charges, at, costs)
+  local one = written(SETTLED, at, costs)
+  local last = #charges - SIZE + 1
+  if last > 0 and is_settled(charges, last) then
+    charges, one = string.sub(charges, 1, last - 1), joined(string.sub(charges, last), one)
+  end
+  return charges .. one
+end
+
 -- The arrivals, each the latest that follows from beginning at any of the charges; and the charges
 -- without those before the first from which anything follows that is still to come.
 local function told_by(charges, now)
@@ -148,6 +161,10 @@ end
 -- What gateways ask ------------------------------------------------------------------------------
 
 local ask = {}
+
+local function told(first, now, arrivals, last)
+  return { first, exact(now), exact(arrivals[1]), exact(arrivals[2]), exact(arrivals[3]), last }
+end
 
 local function three(...)
   local numbers = {}
@@ -186,17 +203,15 @@ function ask.admit(id, lease, most, ...)
     redis.call('ZADD', turns_key, exact(now + lease), id)
     keep(now, arrivals, lease)
   end
-  return {
-    passes and 1 or 0, exact(now), exact(arrivals[1]), exact(arrivals[2]), exact(arrivals[3]), running,
-  }
+  return told(passes and 1 or 0, now, arrivals, running)
 end
 
 -- id, seconds until those that still run must be renewed, what it was charged, what it used. One
--- that is not open changes nothing.
+-- that is not open changes nothing. Whether it did, now, and the arrivals.
 function ask.settle(id, lease, ...)
-  local now = known()
+  local now, before = known()
   if redis.call('ZREM', turns_key, id) == 0 then
-    return 0
+    return told(0, now, before)
   end
   local charged, used, beyond = three(...), three(select(4, ...)), false
   local more = { 0, 0, 0 }
@@ -208,12 +223,7 @@ function ask.settle(id, lease, ...)
   end
   local charges = redis.call('GET', charges_key) or ''
   if beyond then
-    local debt = written(SETTLED, now, more)
-    local last = #charges - SIZE + 1
-    if last > 0 and is_settled(charges, last) then
-      charges, debt = string.sub(charges, 1, last - 1), joined(string.sub(charges, last), debt)
-    end
-    charges = charges .. debt
+    charges = with_settled(charges, now, more)
   end
   local arrivals, matter = told_by(settled(charges, id, used), now)
   local runs = redis.call('EXISTS', turns_key) == 1
@@ -227,7 +237,7 @@ function ask.settle(id, lease, ...)
   else
     redis.call('DEL', arrivals_key)
   end
-  return 1
+  return told(1, now, arrivals)
 end
 
 -- seconds until the next time, ids: those that are open stay so.
@@ -247,9 +257,32 @@ function ask.renew(lease, ...)
   return renewed
 end
 
+-- seconds until those that run must be renewed; of each limit the seconds that are used up, as far as
+-- a gateway knows, and those that it gave out alone; ids of its charges that run. Now and the
+-- arrivals, behind a 1.
+function ask.restore(lease, ...)
+  local now, arrivals = known()
+  local used, alone, costs, any = three(...), three(select(4, ...)), { 0, 0, 0 }, false
+  for kind = 1, 3 do
+    local missing = math.max(used[kind] - math.max(arrivals[kind] - now, 0), 0)
+    costs[kind] = missing + alone[kind]
+    if costs[kind] > 0 then
+      arrivals[kind], any = advance(arrivals[kind], costs[kind], now), true
+    end
+  end
+  if any then
+    redis.call('SET', charges_key, with_settled(redis.call('GET', charges_key) or '', now, costs))
+  end
+  for _, id in ipairs({ select(7, ...) }) do
+    redis.call('ZADD', turns_key, exact(now + lease), id)
+  end
+  keep(now, arrivals, redis.call('EXISTS', turns_key) == 1 and tonumber(lease) or 0)
+  return told(1, now, arrivals)
+end
+
 function ask.look()
   local now, arrivals = known()
-  return { exact(now), exact(arrivals[1]), exact(arrivals[2]), exact(arrivals[3]) }
+  return told(1, now, arrivals)
 end
 
 return ask[ARGV[1]](unpack(ARGV, 3))

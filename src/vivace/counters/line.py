@@ -12,8 +12,9 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import secrets
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from redis.asyncio import ConnectionPool
@@ -42,6 +43,8 @@ _LONGEST_PAUSE = 2.0
 _WELL = 10.0
 """Seconds after which a connection that breaks is news again."""
 _PROBED = "vivace:limits:probe"
+_MEMORY = "vivace:limits:memory"
+"""Has the name of what the server knows: who forgets that has forgotten all."""
 
 
 class _Down(Exception):
@@ -52,6 +55,10 @@ class Line:
     def __init__(self, url: str, script: str, *, in_time: float = _IN_TIME) -> None:
         self.up = False
         self.losses = 0
+        self.came_up: Callable[[bool], None] = lambda forgot: None
+        """Called when it is up and before anybody asks; whether the server has forgotten what it
+        knew when it was last up."""
+        self._memory: bytes | None = None
         self._place = place(url)
         self._script = script
         self._sha = hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
@@ -159,7 +166,7 @@ class Line:
         """Whether it is up now."""
         connection = self._pool.make_connection()
         try:
-            await _within(_TO_CONNECT, self._prepare(connection))
+            memory = await _within(_TO_CONNECT, self._prepare(connection))
             look = ("EVALSHA", self._sha, "3", *(f"{_PROBED}:{each}" for each in "123"), "look", "")
             await _within(self._in_time, _understood(connection, [look]))
         except _Down as why:
@@ -171,17 +178,22 @@ class Line:
             await _closed(connection)
             raise
         self._connection, self.up = connection, True
+        forgot, self._memory = self._memory not in (None, memory), memory
+        self.came_up(forgot)
         self._since = asyncio.get_running_loop().time()
         if self._told or not self.losses:
             log.info("limits are counted with all other gateways, by Valkey on %s", self._place)
         self._told = False
         return True
 
-    async def _prepare(self, connection: Any) -> None:
-        """A server that only answers, and can write nothing, is not up."""
+    async def _prepare(self, connection: Any) -> bytes:
+        """The name of what it knows. One that only answers, and can write nothing, is not up."""
         await connection.connect()
         load = ("SCRIPT", "LOAD", self._script)
-        await _understood(connection, [load, ("SET", _PROBED, "1", "PX", "1000")])
+        name = ("SET", _MEMORY, secrets.token_hex(12), "NX")
+        asked = [load, ("SET", _PROBED, "1", "PX", "1000"), name, ("GET", _MEMORY)]
+        memory: bytes = (await _understood(connection, asked))[-1]
+        return memory
 
     async def close(self) -> None:
         sending = self._sending
@@ -208,10 +220,12 @@ async def _next(connection: Any) -> Answer:
         return error
 
 
-async def _understood(connection: Any, commands: list[Command]) -> None:
-    for answer in await _said(connection, commands):
+async def _understood(connection: Any, commands: list[Command]) -> list[Answer]:
+    answers = await _said(connection, commands)
+    for answer in answers:
         if isinstance(answer, ResponseError):
             raise _Down(_kind(answer))
+    return answers
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

@@ -3,7 +3,8 @@
 One call of a script charges requests, tokens and concurrency together, and one settles them
 (``limits.lua``). Valkey may be lost at any time. While it is, each gateway counts alone and gives
 out its share, so a loss lets pass at most one limit more, and a request has waited for it once at
-most, 20 ms.
+most, 20 ms. When it is back each gateway tells it what it gave out alone; and if it has forgotten,
+what was used before, and what runs.
 
 What is sent there is numbers, ids of charges, and a digest in place of the owner and the tier.
 """
@@ -16,10 +17,11 @@ import itertools
 import secrets
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vivace.counters.line import Answer, Line
 from vivace.counters.local import LocalGrant, LocalLimiter
@@ -41,6 +43,10 @@ _MOST_OWED = 10_000
 _NOTHING = ("", "", "")
 
 Keys = tuple[str, str, str]
+Place = tuple[str, str]
+"""An owner, and a tier."""
+Three = tuple[float, float, float]
+_NONE: Three = (0.0, 0.0, 0.0)
 
 
 class _Seen(Struct, frozen=True):
@@ -50,7 +56,18 @@ class _Seen(Struct, frozen=True):
     """By our clock."""
     now: float
     """By its clock."""
-    arrivals: tuple[float, float, float]
+    arrivals: Three
+    is_old: bool = False
+    """Whether something has been settled since."""
+
+
+class _Alone(Struct, frozen=True):
+    """What one owner used of a tier while nobody counted for all gateways."""
+
+    before: tuple[float, ...]
+    """The arrivals that our own count had, by our clock."""
+    worth: Three
+    """A second of our share, in seconds of the limit."""
 
 
 class ValkeyGrant:
@@ -60,7 +77,7 @@ class ValkeyGrant:
         self,
         limiter: ValkeyLimiter,
         name: str,
-        place: tuple[str, str],
+        place: Place,
         limits: Limits,
         amounts: Amounts,
     ) -> None:
@@ -92,17 +109,20 @@ class ValkeyLimiter:
         """``gateways``: how many there were when they were last seen. ``clock`` is for tests; it
         is Valkey's own otherwise."""
         self._line = line
+        self._line.came_up = self._restore
+        self._gateways = gateways
         self._own = LocalLimiter(gateways)
+        self._alone: dict[Place, _Alone] = {}
         self._lease = lease
         self._renew_every = renew_every
         self._clock = clock
         self._names = itertools.count()
         self._name = secrets.token_hex(8)
-        self._open: dict[str, tuple[str, str]] = {}
+        self._open: dict[str, Place] = {}
         """Charges in Valkey that are to be renewed, and whose they are."""
-        self._owed: deque[tuple[float, Keys, str, tuple[str, ...]]] = deque(maxlen=_MOST_OWED)
+        self._owed: deque[tuple[float, Place, str, tuple[str, ...]]] = deque(maxlen=_MOST_OWED)
         """Settlements that Valkey has not confirmed: until when they mean anything, and what."""
-        self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
+        self._seen: OrderedDict[Place, _Seen] = OrderedDict()
 
     @property
     def shared(self) -> bool:
@@ -123,18 +143,18 @@ class ValkeyLimiter:
             name = f"{self._name}{next(self._names) % 2**32:08x}"
             answer = await self._admit(name, (owner, tier), limits, amounts)
             if answer is not None:
-                self._heard((owner, tier), answer[1:5])
+                self._heard((owner, tier), answer)
                 if not answer[0]:
                     self._refuse((owner, tier), limits, amounts, answer[5])
                 self._open[name] = (owner, tier)
                 return ValkeyGrant(self, name, (owner, tier), limits, amounts)
+        if limits.any:
+            self._count_alone((owner, tier), limits)
         return await self._own.charge(
             owner, tier, limits, input_tokens=input_tokens, output_tokens=output_tokens
         )
 
-    async def _admit(
-        self, name: str, place: tuple[str, str], limits: Limits, amounts: Amounts
-    ) -> Answer:
+    async def _admit(self, name: str, place: Place, limits: Limits, amounts: Amounts) -> Answer:
         most = "" if limits.concurrency is None else str(limits.concurrency)
         costs = _written(law.costs(limits, amounts))
         answer: Answer = None
@@ -145,9 +165,7 @@ class ValkeyLimiter:
                 self._settle(name, place, (*costs, *_NOTHING))
         return answer
 
-    def _refuse(
-        self, place: tuple[str, str], limits: Limits, amounts: Amounts, running: int
-    ) -> None:
+    def _refuse(self, place: Place, limits: Limits, amounts: Amounts, running: int) -> None:
         seen = self._seen[place]
         law.check(place[1], limits, amounts, seen.arrivals, running, seen.now)
         raise RuntimeError("limits.lua refused what limits.py lets pass")
@@ -157,26 +175,25 @@ class ValkeyLimiter:
     async def settle(self, grant: ValkeyGrant, costs: tuple[str, ...]) -> None:
         """``costs``: what it was charged, and what it used."""
         self._open.pop(grant.id, None)
-        self._seen.pop(grant.place, None)
+        if (seen := self._seen.get(grant.place)) is not None:
+            self._seen[grant.place] = replace(seen, is_old=True)
         # Whoever is told of the end may ask again at once, and finds room.
         await asyncio.wait({self._settle(grant.id, grant.place, costs)})
 
-    def _settle(
-        self, name: str, place: tuple[str, str], costs: tuple[str, ...]
-    ) -> asyncio.Future[Answer]:
+    def _settle(self, name: str, place: Place, costs: tuple[str, ...]) -> asyncio.Future[Answer]:
         """What is not confirmed is sent again; the second time changes nothing."""
-        until = time.monotonic() + self._lease
-        keys = _keys(*place)
-        return self._send_settlement(until, keys, name, costs)
+        return self._send_settlement(time.monotonic() + self._lease, place, name, costs)
 
     def _send_settlement(
-        self, until: float, keys: Keys, name: str, costs: tuple[str, ...]
+        self, until: float, place: Place, name: str, costs: tuple[str, ...]
     ) -> asyncio.Future[Answer]:
         def told(answer: asyncio.Future[Answer]) -> None:
             if answer.cancelled() or answer.result() is None:
-                self._owed.append((until, keys, name, costs))
+                self._owed.append((until, place, name, costs))
+            else:
+                self._heard(place, answer.result())
 
-        answer = self._line.ask(keys, "settle", self._now(), name, repr(self._lease), *costs)
+        answer = self._ask(place, "settle", name, repr(self._lease), *costs)
         answer.add_done_callback(told)
         return answer
 
@@ -189,20 +206,73 @@ class ValkeyLimiter:
             if answer is not None:
                 self._heard(place, answer)
         if limits.any and self._line.up and (seen := self._seen.get(place)) is not None:
-            passed = 0.0 if self._clock else time.monotonic() - seen.at
-            return law.windows(limits, seen.arrivals, seen.now + passed)
+            return law.windows(limits, seen.arrivals, self._now_there(seen))
         return await self._own.windows(owner, tier, limits)
 
-    def _is_fresh(self, place: tuple[str, str]) -> bool:
+    def _is_fresh(self, place: Place) -> bool:
         seen = self._seen.get(place)
-        return seen is not None and not self._clock and time.monotonic() - seen.at < _FRESH
+        if seen is None or seen.is_old or self._clock:
+            return False
+        return time.monotonic() - seen.at < _FRESH
 
-    def _heard(self, place: tuple[str, str], told: Iterable[str | bytes]) -> None:
-        now, requests, read, written = map(float, told)
+    def _now_there(self, seen: _Seen) -> float:
+        return seen.now + (0.0 if self._clock else time.monotonic() - seen.at)
+
+    def _heard(self, place: Place, answer: Answer) -> None:
+        now, requests, read, written = map(float, answer[1:5])
         self._seen.pop(place, None)
         self._seen[place] = _Seen(time.monotonic(), now, (requests, read, written))
         if len(self._seen) > _MOST_SEEN:
             self._seen.popitem(last=False)
+
+    # -- while it is away, and when it is back ----------------------------------------------------
+
+    def _count_alone(self, place: Place, limits: Limits) -> None:
+        if place not in self._alone and len(self._alone) < _MOST_SEEN:
+            before = self._own.ledger.arrivals(*place)
+            self._alone[place] = _Alone(before, _worth(limits, self._gateways()))
+
+    def _restore(self, forgot: bool) -> None:
+        """What it cannot know is told before anybody asks. What runs is known by its estimate
+        there; how much less that comes to be is not told any more."""
+        alone, self._alone = self._alone, {}
+        runs: dict[Place, list[str]] = {}
+        if forgot:
+            for name, place in self._open.items():
+                runs.setdefault(place, []).append(name)
+        for place in {*alone, *runs, *(self._seen if forgot else ())}:
+            used = self._used(place) if forgot else _NONE
+            out = self._given_out(place, alone[place]) if place in alone else _NONE
+            names = runs.get(place, [])
+            if names or any(used) or any(out):
+                self._tell(place, (*used, *out), names)
+
+    def _used(self, place: Place) -> Three:
+        """As far as we know, by the seconds until all of it is given back."""
+        if (seen := self._seen.get(place)) is None:
+            return _NONE
+        now = self._now_there(seen)
+        requests, read, written = (max(0.0, each - now) for each in seen.arrivals)
+        return requests, read, written
+
+    def _given_out(self, place: Place, alone: _Alone) -> Three:
+        now, arrivals = time.monotonic(), self._own.ledger.arrivals(*place)
+        requests, read, written = (
+            max(0.0, arrival - max(before, now)) * worth
+            for arrival, before, worth in zip(arrivals, alone.before, alone.worth, strict=True)
+        )
+        return requests, read, written
+
+    def _tell(self, place: Place, seconds: Iterable[float], names: Sequence[str]) -> None:
+        def told(answer: asyncio.Future[Answer]) -> None:
+            if not answer.cancelled() and answer.result() is not None:
+                self._heard(place, answer.result())
+
+        lease, numbers = repr(self._lease), map(repr, seconds)
+        answer = self._ask(place, "restore", lease, *numbers, *names[:_RENEWED_AT_ONCE])
+        answer.add_done_callback(told)
+        if rest := names[_RENEWED_AT_ONCE:]:
+            self._tell(place, (*_NONE, *_NONE), rest)
 
     # -- all the time -----------------------------------------------------------------------------
 
@@ -221,13 +291,13 @@ class ValkeyLimiter:
     def _pay(self) -> None:
         now, owed = time.monotonic(), [*self._owed]
         self._owed.clear()
-        for until, keys, name, costs in owed:
+        for until, place, name, costs in owed:
             if until > now:
-                self._send_settlement(until, keys, name, costs)
+                self._send_settlement(until, place, name, costs)
 
     async def _renew(self) -> None:
         """Few at a time, so that who asks meanwhile does not wait for all of them."""
-        places: dict[tuple[str, str], list[str]] = {}
+        places: dict[Place, list[str]] = {}
         for name, place in self._open.items():
             places.setdefault(place, []).append(name)
         for place, names in places.items():
@@ -238,7 +308,7 @@ class ValkeyLimiter:
     async def close(self) -> None:
         await self._line.close()
 
-    def _ask(self, place: tuple[str, str], what: str, *arguments: str) -> asyncio.Future[Answer]:
+    def _ask(self, place: Place, what: str, *arguments: str) -> asyncio.Future[Answer]:
         return self._line.ask(_keys(*place), what, self._now(), *arguments)
 
     def _now(self) -> str:
@@ -250,6 +320,15 @@ def _keys(owner: str, tier: str) -> Keys:
     who = hashlib.blake2b(f"{owner}\0{tier}".encode(), digest_size=16).hexdigest()
     head = f"vivace:limits:{{{who}}}"
     return f"{head}:arrivals", f"{head}:charges", f"{head}:turns"
+
+
+def _worth(limits: Limits, gateways: int) -> Three:
+    own = law.share(limits, gateways)
+    requests, read, written = (
+        part / limit if part is not None and limit is not None else 0.0
+        for part, limit in zip(own.rates, limits.rates, strict=True)
+    )
+    return requests, read, written
 
 
 def _written(costs: Iterable[float | None]) -> tuple[str, ...]:
