@@ -23,6 +23,7 @@
     │   ├── EngineRefused        it will not do what was asked, and no other would
     │   │   └── EngineOverflow   it found the conversation longer than it takes
     │   ├── EngineBusy           it has too much to do, and says when to come back
+    │   │   └── EngineFull       too many wait for it already, or one would wait too long
     │   ├── EngineDied           the engine itself is gone, not just this request
     │   │   ├── EngineAbsent     it was not there when it was asked
     │   │   ├── EngineSilent     it has work, and finishes none of it
@@ -55,6 +56,7 @@ __all__ = [
     "EngineDied",
     "EngineDrained",
     "EngineError",
+    "EngineFull",
     "EngineOverflow",
     "EngineRefused",
     "EngineSilent",
@@ -238,6 +240,19 @@ class EngineBusy(EngineError):
 
     code = "rate_limit_exceeded"
     blame: Blame = "never"
+
+
+class EngineFull(EngineBusy):
+    """Too many wait for the engine already, or this one would wait too long. That is said before it
+    waits at all, and to this one alone: another key may have its share left."""
+
+    def __init__(
+        self, message: str, *, code: str, seconds: float, retry_after: float | None = None
+    ) -> None:
+        """``code``: which of the two, as a client is told. ``seconds``: how long it would wait."""
+        super().__init__(message, retry_after=retry_after)
+        self.code = code
+        self.seconds = seconds
 
 
 class EngineDied(EngineError):

@@ -27,7 +27,7 @@ import threading
 from vivace.engines.scripted import ScriptedEngine
 from vivace.errors import StoreError
 from vivace.gateway.planning import Planner
-from vivace.gateway.runner import Connection
+from vivace.gateway.client_connection import Connection
 from vivace.store.sqlite import SqliteStore
 
 
@@ -52,10 +52,10 @@ async def faulty_generate(self, work):
         yield delta
 
 
-def faulty_plan(self, ticket, owner, log=None):
+def faulty_plan(self, ticket, owner, *given, **more):
     if "break the plan" in repr(ticket.request):
         raise PlanFault(repr(ticket.request))
-    return plan(self, ticket, owner, log)
+    return plan(self, ticket, owner, *given, **more)
 
 
 async def faulty_accept(self, turn):

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.http import key, keys
 from tests.support.hub import CleanHome
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Fail, Reply, Say, Stall, Think

@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.demonstration.test_sample import changed
 from tests.support.hub import CleanHome
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import RunningGateway
 from tests.support.waiting import eventually
 from vivace.cli.demonstration.sample import INSTRUCTION, PATH, REDIRECT, line_count, sample

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.http import key, keys
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace import __version__
 from vivace.cli import doctor as module

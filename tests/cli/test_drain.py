@@ -10,7 +10,8 @@ from tests.gateway.test_draining import SCRIPT, gateway_of
 from tests.gateway.test_engine_nodes import until
 from tests.support.http import key
 from tests.support.nodes import EngineProcess
-from tests.support.process import Serve, free_port
+from tests.support.ports import free_port
+from tests.support.process import Serve
 from vivace.cli.main import commands
 
 

@@ -483,8 +483,9 @@ def test_without_a_server_json_is_an_object_too(project: Project) -> None:
 def test_more_than_the_model_takes_is_said_to_somebody_who_edits_a_file(tmp_path: Path) -> None:
     with RunningGateway(config=configuration(engine={"context": 2000})) as gateway:
         project = Project(tmp_path, gateway)
-        project.shop.write_text("".join(f"value_{number} = {number}\n" for number in range(2600)))
-        ran = project.edit("shop.py:1-600", "count from one in the whole file", "--json")
+        line = f"value = '{'long ' * 40}'\n"
+        project.shop.write_text(line * 2600)
+        ran = project.edit("shop.py:1-60", "count from one in the whole file", "--json")
     assert ran.returncode == 3
     said = json.loads(ran.stdout)["error"]
     assert said["code"] == "context_length_exceeded"

@@ -15,7 +15,7 @@ import pytest
 from tests.support.editing import SHOP
 from tests.support.files import model_file
 from tests.support.hub import CleanHome
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.alone

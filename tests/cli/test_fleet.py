@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
 from tests.support.nodes import FLEET_KEY, EngineProcess, make_certificates
+from tests.support.ports import free_port
 from tests.support.postgres import Postgres
-from tests.support.process import free_port, toml
+from tests.support.process import toml
 from vivace.cli.main import commands
 
 TIERS = [{"name": "fast", "engines": ["coder"]}]
@@ -132,3 +134,8 @@ def test_a_file_that_cannot_be_used_is_told_of_and_nothing_else(tmp_path: Path) 
         assert ran.exit_code == 1
         (only,) = json.loads(ran.stdout)["checks"]
         assert word in only["found"]
+
+
+def test_who_looks_goes_on_logging_afterwards(tmp_path: Path) -> None:
+    assert check(tmp_path, fleet={"engines": [f"ws://127.0.0.1:{free_port()}"]}).exit_code == 1
+    assert logging.getLogger("vivace.turns").isEnabledFor(logging.ERROR)

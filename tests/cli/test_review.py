@@ -15,7 +15,7 @@ import pexpect
 import pytest
 
 from tests.support.editing import Project, ended
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway
 from vivace.engines.scripted import Fail, Reply, Say, Stall
 

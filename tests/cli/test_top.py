@@ -25,7 +25,7 @@ from rich.console import Console
 
 from tests.support.http import RESPONSES, key, keys
 from tests.support.hub import CleanHome
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.socket import Socket
 from vivace.cli.top import (

@@ -29,7 +29,7 @@ from tests.support.disk import small_disk_at
 from tests.support.files import model_file
 from tests.support.gguf_split import split
 from tests.support.hub import CleanHome, Hub
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.socket import Event, Socket
 from tests.support.waiting import eventually
 from vivace import models

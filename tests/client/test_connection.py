@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from tests.support.http import key, keys
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually, in_time
 from vivace.client.connection import ClientError, Connection, Figures, open_connection

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from websockets.asyncio.server import ServerConnection, serve
 
 from tests.support.http import key, keys
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually, in_time

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
 from vivace.conversation.so_far import SoFar
-from vivace.engines.base import Chat, Engine, Sampling, Tally, Work
+from vivace.engines.base import Chat, Engine, Tally, Work
 from vivace.errors import CannotContinue, EngineBusy, EngineDied, EngineError, EngineRefused
 from vivace.protocol.items import (
     AdditionalTools,
@@ -198,7 +198,8 @@ class EngineSuite:
 
     @pytest.mark.parametrize("limit", [1, 7])
     def test_an_answer_stops_at_its_limit(self, rig: Rig, limit: int) -> None:
-        work = replace(rig.long(), sampling=Sampling(max_tokens=limit))
+        long = rig.long()
+        work = replace(long, sampling=replace(long.sampling, max_tokens=limit))
         last = run(rig, lambda: answer(rig.engine, work))[-1]
         assert isinstance(last, Finished)
         assert (last.reason, last.tokens.output) == ("length", limit)

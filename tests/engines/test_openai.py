@@ -23,7 +23,7 @@ from tests.engines.suite import (
     until,
     until_failure,
 )
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import RunningGateway, configuration
 from vivace.conversation.deltas import (
     CallOpened,

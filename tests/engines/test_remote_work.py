@@ -24,6 +24,7 @@ from vivace.errors import (
     EngineBusy,
     EngineDied,
     EngineError,
+    EngineFull,
     EngineOverflow,
     EngineRefused,
     EngineSilent,
@@ -197,3 +198,11 @@ def test_a_failure_is_the_same_on_both_sides(kind: type[EngineError]) -> None:
     came = failure_of(how_it_broke(error, Tally(input=1)))
     assert type(came) is kind
     assert (str(came), came.retry_after, came.blame) == ("words", 1.5, "always")
+
+
+def test_a_full_queue_is_the_same_on_both_sides_and_no_news_to_an_older_gateway() -> None:
+    broke = how_it_broke(EngineFull("words", code="queue_full", seconds=2.5), Tally())
+    came = failure_of(broke)
+    assert isinstance(came, EngineFull)
+    assert (str(came), came.code, came.seconds, came.blame) == ("words", "queue_full", 2.5, "never")
+    assert broke.kind == "EngineBusy"

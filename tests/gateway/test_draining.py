@@ -353,6 +353,56 @@ def test_a_gateway_that_is_told_to_stop_hands_over_its_turns(
     assert one.faults == other.faults == []
 
 
+def test_what_waits_for_its_client_is_handed_over_by_a_gateway_that_stops(
+    gateways: Callable[..., Serve],
+) -> None:
+    one, other = gateways("one"), gateways("other")
+    with one.socket("ada") as socket, other.http("ada") as there:
+        socket.create("tale", stream_id="f")
+        response_id = socket.until("response.created")["response"]["id"]
+        seen = _numbered(socket, 20)
+        assert Admin(one).drain("one", seconds=0).is_success
+        seen, _ = _until_error(socket, seen)
+        eventually(lambda: "vivace_takeovers_total 1.0" in there.get("/metrics").text, 20)
+    third = gateways("third")
+    with third.socket("ada") as elsewhere:
+        other.process.send_signal(signal.SIGTERM)
+        assert other.process.wait(20) == 0
+        after = seen[-1]["sequence_number"]
+        elsewhere.send(type="response.resume", response_id=response_id, starting_after=after)
+        seen += elsewhere.until_end(20)
+        assert seen[-1]["type"] == "response.completed"
+        assert text_of(seen) == " word" * WORDS
+        assert [each["sequence_number"] for each in seen] == list(range(1, len(seen) + 1))
+
+
+def test_what_follows_a_steered_turn_is_handed_over_as_any_other(
+    gateways: Callable[..., Serve],
+) -> None:
+    """It is made while its gateway is about to stop."""
+    one, other = gateways("one", drain=2), gateways("other")
+    with one.socket("ada") as socket, other.socket("ada") as elsewhere:
+        socket.create("tale", stream_id="f")
+        first = socket.until("response.created")["response"]["id"]
+        socket.until("response.output_text.delta")
+        one.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "shutting down" in one.log)
+        socket.send(type="response.steer", previous_response_id=first, input="tale")
+        socket.until("response.steer.accepted")
+        assert socket.until_end()[-1]["response"]["incomplete_details"] == {"reason": "steered"}
+        seen, error = _until_error(socket, [])
+        assert error["error"]["code"] == "server_shutting_down"
+        assert seen[0]["response"]["previous_response_id"] == first
+        after = seen[-1]["sequence_number"]
+        follower = seen[0]["response"]["id"]
+        elsewhere.send(type="response.resume", response_id=follower, starting_after=after)
+        seen += elsewhere.until_end(20)
+        assert [each["sequence_number"] for each in seen] == list(range(len(seen)))
+        assert text_of(seen) == " word" * WORDS
+    assert one.process.wait(15) == 0
+    assert one.faults == other.faults == []
+
+
 def test_what_nobody_can_take_ends_where_it_is(gateways: Callable[..., Serve]) -> None:
     one, other = gateways("one"), gateways("other")
     admin = Admin(one)

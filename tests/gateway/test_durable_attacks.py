@@ -136,7 +136,7 @@ def test_what_follows_a_steered_turn_is_found_though_only_the_store_knows_that_o
 def test_a_steer_that_the_store_did_not_take_does_not_cost_its_turn_the_end_on_record(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full(*_given: Any) -> Any:
+    async def full(*_given: Any, **_more: Any) -> Any:
         raise StoreError("The disk is full.")
 
     store = gateway.gateway.keeper.store

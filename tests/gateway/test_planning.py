@@ -17,6 +17,7 @@ from tests.support.http import RESPONSES
 from tests.support.server import RunningGateway, configuration
 from tests.support.waiting import in_time
 from vivace.gateway.app import Gateway
+from vivace.gateway.client_connection import connect
 from vivace.gateway.http import Collector
 from vivace.protocol.codec import decode_create
 from vivace.protocol.items import Item
@@ -27,7 +28,7 @@ LIMIT = 2000
 async def ask(gateway: Gateway, body: dict[str, Any]) -> None:
     async with gateway.running():
         collector = Collector()
-        connection = gateway.runner.connect(collector, "local", "r")
+        connection = connect(gateway.runner, collector, "local", "r")
         await connection.receive(decode_create(json.dumps(body).encode()))
         await connection.finished()
         assert collector.result().status == "completed"
@@ -39,7 +40,7 @@ async def talk(gateway: Gateway, turns: int) -> None:
         previous = None
         for _ in range(turns):
             collector = Collector()
-            connection = gateway.runner.connect(collector, "local", "r")
+            connection = connect(gateway.runner, collector, "local", "r")
             body = {"input": "word " * 180, "truncation": "auto", "previous_response_id": previous}
             await connection.receive(decode_create(json.dumps(body).encode()))
             await connection.finished()

@@ -132,7 +132,10 @@ def test_a_stream_over_http_of_a_turn_that_was_lost_ends_with_an_error(
                 events.append(event)
                 if event["type"] == "response.created":
                     take_away(gateway, event["response"]["id"])
-    assert events[-1]["type"] == "error"
+    said, error = events[-2:]
+    assert (error["type"], error["code"]) == ("error", "resumed_elsewhere")
+    assert error["sequence_number"] == said["sequence_number"] + 1
+    assert error["message"] == error["error"]["message"]
     assert not {event["type"] for event in events} & {"response.completed", "response.failed"}
     gateway.witness.problems.clear()  # that the response had no end of its own is the point
 

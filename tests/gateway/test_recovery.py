@@ -19,10 +19,13 @@ from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Event, Socket
 from tests.support.waiting import eventually
+from vivace.conversation.session import Ticket
 from vivace.engines.scripted import Reply, Say, Stall, Think
 from vivace.errors import StoreError
+from vivace.gateway import planning
 from vivace.gateway.app import Gateway
 from vivace.gateway.resuming import moving
+from vivace.scheduling.tiers import deserted
 from vivace.store.sqlite import SqliteStore
 
 HERE = configuration(store={"path": "turns.db"})
@@ -216,6 +219,116 @@ def test_a_turn_in_the_background_waits_until_there_is_an_engine(
         eventually(lambda: gateway.http.get(path).json()["status"] == "completed")
 
 
+def steer(gateway: RunningGateway, response_id: str, **more: Any) -> Event:
+    sent = {"json": {"input": "shorter"}} | more
+    told: Event = gateway.http.post(f"{RESPONSES}/{response_id}/steer", **sent).json()
+    return told
+
+
+def check_steered(gateway: RunningGateway, response_id: str, told: Event) -> None:
+    path, follower = f"{RESPONSES}/{response_id}", f"{RESPONSES}/{told['successor_id']}"
+    eventually(lambda: gateway.http.get(path).json()["status"] == "incomplete")
+    assert gateway.http.get(path).json()["incomplete_details"] == {"reason": "steered"}
+    eventually(lambda: gateway.http.get(follower).json().get("status") == "completed")
+    [said] = gateway.http.get(f"{follower}/input_items").json()["data"]
+    assert "shorter" in str(said)
+
+
+def test_a_turn_in_the_background_is_steered_while_it_waits_for_an_engine(
+    in_background: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = in_background
+    with no_engine(folder, monkeypatch) as gateway:
+        told = steer(gateway, response_id)
+        assert told["type"] == "response.steer.accepted"
+        monkeypatch.undo()
+        check_steered(gateway, response_id, told)
+
+
+def test_such_a_steer_that_is_sent_again_is_applied_once(
+    in_background: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = in_background
+    with no_engine(folder, monkeypatch) as gateway:
+        key = {"headers": {"Idempotency-Key": "once"}}
+        told, again = (steer(gateway, response_id, **key) for _ in range(2))
+        assert told["steer"] == again["steer"]
+        monkeypatch.undo()
+        check_steered(gateway, response_id, told)
+
+
+def test_such_a_steer_outlives_its_gateway(
+    in_background: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    response_id, folder = in_background
+    with no_engine(folder, monkeypatch) as gateway:
+        told = steer(gateway, response_id)
+    monkeypatch.undo()
+    with RunningGateway([ANSWER], config=HERE, base=folder) as gateway:
+        check_steered(gateway, response_id, told)
+
+
+def test_such_steers_are_refused_as_those_of_any_turn(
+    in_background: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = in_background
+    with no_engine(folder, monkeypatch) as gateway:
+        bad = steer(gateway, response_id, json={"input": 7})
+        assert bad["error"]["code"] == "invalid_input"
+        told = [steer(gateway, response_id) for _ in range(17)]
+        assert [each.get("type") for each in told[:-1]] == 16 * ["response.steer.accepted"]
+        assert told[-1]["error"]["code"] == "too_many_pending_steers"
+        gateway.http.post(f"{RESPONSES}/{response_id}/cancel")
+        late = steer(gateway, response_id)
+        assert late["error"]["code"] == "response_already_completed"
+
+
+@pytest.mark.parametrize("waiting_for", ["parked", "in_background"])
+def test_a_turn_that_no_engine_works_on_is_interrupted(
+    waiting_for: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    response_id, folder = request.getfixturevalue(waiting_for)
+    path = f"{RESPONSES}/{response_id}"
+    with no_engine(folder, monkeypatch) as gateway:
+        told, late = (gateway.http.post(f"{path}/interrupt").json() for _ in range(2))
+        assert told == {"type": "response.interrupt.accepted", "response_id": response_id}
+        assert late["error"]["code"] == "response_already_completed"
+        ended = gateway.http.get(path).json()
+        assert ended["incomplete_details"] == {"reason": "interrupted"}
+        monkeypatch.undo()
+        time.sleep(0.3)
+        assert gateway.http.get(path).json() == ended
+
+
+@pytest.mark.parametrize("times", [3, 10_000], ids=["for a moment", "for good"])
+def test_what_a_steer_made_waits_for_an_engine_that_is_away(
+    before: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    monkeypatch.setattr(planning, "_PATIENCE", 1.0)
+    with (
+        RunningGateway([STORY, ANSWER], config=HERE, base=before) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        planner = gateway.gateway.runner.planner
+        plan, away = planner._plan, iter(range(times))
+
+        async def absent(ticket: Ticket, *given: Any) -> Any:
+            if ticket.line and next(away, None) is not None:
+                raise deserted("fast")
+            return await plan(ticket, *given)
+
+        monkeypatch.setattr(planner, "_plan", absent)
+        first = begun(socket)
+        socket.send(type="response.steer", previous_response_id=first, input="shorter")
+        assert socket.until_end()[-1]["response"]["id"] == first
+        end = socket.until_end()[-1]["response"]
+        assert end["previous_response_id"] == first
+        if times == 3:
+            assert end["status"] == "completed"
+        else:
+            assert end["error"]["code"] == "engine_unavailable"
+
+
 @pytest.mark.parametrize("way", ["stream", "resume"])
 def test_who_comes_back_before_there_is_an_engine_waits_for_it(
     parked: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, way: str
@@ -348,9 +461,9 @@ def test_a_steer_is_on_record_when_a_client_without_a_socket_is_told_so(
         store = gateway.gateway.keeper.store
         order = store.order
 
-        async def slowly(*given: Any) -> Any:
+        async def slowly(*given: Any, **more: Any) -> Any:
             await asyncio.sleep(0.3)
-            return await order(*given)
+            return await order(*given, **more)
 
         monkeypatch.setattr(store, "order", slowly)
         with Socket(gateway.url) as socket:

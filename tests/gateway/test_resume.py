@@ -217,6 +217,20 @@ def test_a_running_turn_goes_on_where_it_is_resumed(
         assert after["response"]["previous_response_id"] == response_id
 
 
+def test_who_claims_to_have_seen_what_was_not_said_is_told_so_and_does_not_take_it(
+    gateway: RunningGateway,
+) -> None:
+    gateway.engine.play([Reply(then=SLOW)])
+    with Socket(gateway.url) as old, Socket(gateway.url) as new:
+        response_id, events = begin(old)
+        resume(new, response_id, 10_000)
+        error = new.read()["error"]
+        assert (error["code"], error["param"]) == ("invalid_value", "starting_after")
+        assert "the last so far is" in error["message"]
+        assert text_in(events + old.until_end()) == "early late"
+        assert new.turn("the lane is free")["type"] == "response.completed"
+
+
 def test_of_two_that_take_it_at_once_one_has_it_and_the_other_knows(
     gateway: RunningGateway,
 ) -> None:
@@ -230,6 +244,23 @@ def test_of_two_that_take_it_at_once_one_has_it_and_the_other_knows(
     assert sorted(map(str, outcomes)) == ["None", "resumed_elsewhere", "resumed_elsewhere"]
     assert outcomes[0] == "resumed_elsewhere"
     assert text_in(ends[outcomes.index(None)]) == "early late"
+
+
+def test_who_resumes_it_where_it_runs_is_told_again_and_what_waits_there_waits_on(
+    gateway: RunningGateway,
+) -> None:
+    gateway.engine.play([Reply(when="x", then=SLOW), Reply(then=(Say("second"),))])
+    with Socket(gateway.url) as socket:
+        response_id, events = begin(socket)
+        socket.create("more")
+        resume(socket, response_id)
+        told = socket.until_end()
+        again = told[told.index(events[0]) :]  # behind what was on its way
+        assert [each["sequence_number"] for each in again] == list(range(len(again)))
+        assert text_in(again) == "early late"
+        assert text_in(socket.until_end()) == "second"
+        connections: list[Any] = [*gateway.gateway.runner._connections]
+        eventually(lambda: all(each._session.idle for each in connections))
 
 
 @pytest.mark.parametrize("word", ["interrupt", "steer"])
@@ -276,6 +307,9 @@ def test_one_that_has_ended_is_told_from_where_its_reader_was(gateway: RunningGa
         for number in range(len(events) - 1):
             resume(new, response_id, number)
             assert new.until_end() == events[number + 1 :]
+        for number in (len(events) - 1, len(events) + 5):  # who knows it all, or more than that
+            resume(new, response_id, number)
+            assert new.until_end() == events[-1:]
 
 
 @pytest.mark.parametrize("seen", ["nothing", "all"])

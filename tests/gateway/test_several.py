@@ -31,6 +31,9 @@ then = [{ do = "say", text = " word", times = 1000000 }]
 [[replies]]
 when = "tale"
 then = [{ do = "say", text = " word", times = 150 }]
+[[replies]]
+when = "saga"
+then = [{ do = "say", text = " word", times = 1000 }]
 """
 FLEET = {"heartbeat_seconds": 0.2, "dead_after_seconds": 0.8}
 
@@ -444,6 +447,20 @@ def test_what_was_asked_of_a_gateway_that_died_is_done_by_who_takes_the_turn(
         assert steered["incomplete_details"] == {"reason": "steered"}
         items = reader.get(f"{path(successor)}/input_items").json()["data"]
         assert [each["content"][0]["text"] for each in items] == ["rather a tale"]
+
+
+def test_gateways_that_were_cut_off_together_leave_each_other_their_turns(
+    start: Callable[[], Serve], postgres: Postgres
+) -> None:
+    pair = Pair(start(), start())
+    with Socket(pair.one.url) as socket, Socket(pair.other.url) as elsewhere:
+        for each in (socket, elsewhere):
+            pair.story(each, "a saga")
+        postgres.kill()
+        time.sleep(3 * FLEET["dead_after_seconds"])
+        postgres.start()
+        for each in (socket, elsewhere):
+            assert each.until_end(60)[-1]["type"] == "response.completed"
 
 
 def test_a_ghost_that_comes_back_says_nothing_more(pair: Pair) -> None:

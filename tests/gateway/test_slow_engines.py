@@ -20,6 +20,7 @@ from vivace.engines.scripted import Act, Mark, Reply, Say, ScriptedEngine
 from vivace.errors import EngineError
 from vivace.gateway import dispatch, listening, planning
 from vivace.gateway.app import Gateway
+from vivace.gateway.client_connection import connect
 from vivace.gateway.http import Collector
 from vivace.protocol.codec import decode_create
 from vivace.protocol.events import Response
@@ -55,7 +56,7 @@ class Slow:
     async def ask(self, text: str = "Go", **body: Any) -> Response:
         """Raises why it was refused."""
         collector = Collector()
-        connection = self.gateway.runner.connect(collector, "local", "r")
+        connection = connect(self.gateway.runner, collector, "local", "r")
         asked = {"model": "fast", "input": text, "store": False, **body}
         await connection.receive(decode_create(json.dumps(asked).encode()))
         await connection.finished()

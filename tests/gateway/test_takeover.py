@@ -3,6 +3,7 @@ turns, from the word that the engine has come to."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -10,7 +11,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import httpx
@@ -60,11 +63,13 @@ def words(text: str) -> list[tuple[int, int]]:
 
 
 def begun(socket: Socket, text: str = "long", count: int = 15, **body: Any) -> list[Event]:
-    """The events of a turn that has said some words."""
+    """The events of a turn that has said some words; those of other lanes are dropped."""
+    lane = body.get("stream_id")
     socket.create(text, **body)
-    events = [socket.until("response.created", 30)]
+    events = list[Event]()
     while sum(each["type"].endswith("text.delta") for each in events) < count:
-        events.append(socket.read(30))
+        if (event := socket.read(30)).get("stream_id") == lane:
+            events.append(event)
     return events
 
 
@@ -279,6 +284,24 @@ def test_what_follows_a_steered_turn_is_taken_as_it_was_told(fleet: Fleet) -> No
         assert told_by(other, id_of(events)) == events
 
 
+def test_what_a_steer_makes_is_not_put_on_record_while_others_may_take_it(fleet: Fleet) -> None:
+    """They would take it for one of which something was said that nobody knows."""
+    fleet.node()
+    one = fleet.gateway()
+    away = one.gateway.keeper.presence.away()
+    with Socket(one.url) as socket:
+        first = begun(socket, "endless")
+        one.run(away.__aenter__())
+        socket.send(type="response.steer", previous_response_id=id_of(first), input="after all")
+        eventually(lambda: not fleet.nodes[0].node._works.running, 30)  # it was stopped
+        time.sleep(0.3)
+        assert fleet.status(id_of(first)) is None
+        one.run(away.__aexit__(None, None, None))
+        ends = [socket.until_end(60)[-1]["response"] for _ in range(2)]
+        assert [each["status"] for each in ends] == ["incomplete", "completed"]
+        assert fleet.status(id_of(first)) == "incomplete"
+
+
 def test_a_steer_that_waits_for_an_item_waits_on_and_makes_what_was_told(fleet: Fleet) -> None:
     fleet.node()
     one, other = fleet.gateway(), fleet.gateway()
@@ -314,6 +337,43 @@ def test_one_that_waits_at_a_node_waits_on(fleet: Fleet) -> None:
         assert busy.until_end(60)[-1]["type"] == "response.completed"
 
 
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+def test_one_that_waits_for_an_engine_is_steered_and_ended_from_anywhere(
+    fleet: Fleet, how: str
+) -> None:
+    node = fleet.node()
+    one, other, third = (fleet.gateway() for _ in range(3))
+    with Socket(one.url) as socket:
+        events = begun(socket, background=True)
+        fleet.freeze(one)
+        node.kill()
+        fleet.bury(one)
+        assert response(other, id_of(events))["status"] in OPEN
+        began = time.monotonic()
+        told = third.http.post(f"{path(id_of(events))}/steer", json={"input": "after all"}).json()
+        assert told["type"] == "response.steer.accepted"
+        third.http.post(f"{path(id_of(events))}/{how}")
+        ends = {"cancel": "cancelled", "interrupt": "incomplete"}
+        assert end_of(other, id_of(events))["status"] == ends[how]
+        assert time.monotonic() - began < 5
+
+
+def test_one_that_runs_again_does_not_wait_for_its_limit(fleet: Fleet) -> None:
+    nodes = [fleet.node(), fleet.node()]
+    limits = {"requests_per_minute": 1}
+    tiers = [{"name": "fast", "engines": ["coder"], "limits": limits}]
+    one, other = (fleet.gateway(tiers=tiers) for _ in range(2))
+    with Socket(one.url) as socket:
+        other.http.post(RESPONSES, json={"input": "after"})  # all that it may for a minute
+        events = begun(socket, background=True)
+        fleet.freeze(one)
+        next(each for each in nodes if each.node._works.running).kill()
+        fleet.bury(one)
+        assert end_of(other, id_of(events))["status"] == "completed"
+        refused = other.http.post(RESPONSES, json={"input": "after"})
+        assert refused.status_code == 429
+
+
 def test_who_resumes_does_not_wait_until_a_gateway_counts_as_gone(fleet: Fleet) -> None:
     fleet.node()
     one, other = fleet.gateway(), fleet.gateway()
@@ -345,6 +405,106 @@ def test_who_resumes_holds_though_the_other_gateway_lives(fleet: Fleet) -> None:
         assert response(other, id_of(events)) == events[-1]["response"]
     for gateway in (one, other):
         assert gateway.gateway.keeper.open == {}
+
+
+@pytest.mark.parametrize("way", ["read", "begun"])
+def test_who_reads_a_turn_over_http_is_told_all_of_it_though_it_moves(
+    fleet: Fleet, way: str
+) -> None:
+    fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket, Socket(other.url) as elsewhere, ThreadPoolExecutor(1) as aside:
+        if way == "read":
+            events = begun(socket)
+            reading = aside.submit(told_by, one, id_of(events))
+        else:
+            names: Queue[Event] = Queue()
+            reading = aside.submit(_begun_over_http, one, names)
+            events = [names.get(timeout=30)]
+        time.sleep(0.3)
+        resume(elsewhere, events)
+        events += elsewhere.until_end(60)
+        check_whole(events)
+        assert reading.result(30) == events
+
+
+def _begun_over_http(gateway: RunningGateway, names: Queue[Event]) -> list[Event]:
+    """The events of a turn in the background, of which ``names`` gets the first at once."""
+    events = list[Event]()
+    body = {"input": "long", "background": True, "stream": True}
+    with gateway.http as http, http.stream("POST", RESPONSES, json=body) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: {"):
+                events.append(json.loads(line[6:]))
+                if len(events) == 1:
+                    names.put(events[0])
+    return events
+
+
+def test_who_reads_over_http_is_told_when_the_turn_begins_anew(fleet: Fleet) -> None:
+    nodes = [fleet.node(), fleet.node()]
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket, ThreadPoolExecutor(1) as aside:
+        events = begun(socket, background=True)
+        reading = aside.submit(told_by, one, id_of(events))
+        time.sleep(0.3)
+        frozen = fleet.freeze(one)
+        next(each for each in nodes if each.node._works.running).kill()
+        fleet.bury(one)
+        assert response(other, id_of(events))["status"] in OPEN
+        frozen.thaw()
+        *told, last = reading.result(60)
+        assert [each["sequence_number"] for each in told] == [*range(len(told))]
+        assert (last["type"], last["error"]["code"]) == ("error", "lost_midway")
+        assert end_of(other, id_of(events))["status"] == "completed"
+
+
+def test_who_takes_much_over_is_not_taken_for_dead_meanwhile(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.node()
+    times = {"heartbeat_seconds": 0.5, "dead_after_seconds": 2}
+    one, other, _ = (fleet.gateway(fleet=times) for _ in range(3))
+    take = other.gateway.fleet.take
+
+    async def slow(*given: Any) -> Any:
+        await asyncio.sleep(4)
+        return await take(*given)
+
+    monkeypatch.setattr(other.gateway.fleet, "take", slow)
+    with Socket(one.url) as lost, Socket(other.url) as socket:
+        left, events = begun(lost, "endless"), begun(socket, "endless")
+        gone(fleet, one)
+        assert response(other, id_of(left))["status"] in OPEN
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            events.append(socket.read(30))
+        assert "error" not in {each["type"] for each in events}
+
+
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_a_node_that_is_lost_while_its_turn_moves_costs_no_word(
+    fleet: Fleet, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [fleet.node(), fleet.node()]
+    one, other = fleet.gateway(), fleet.gateway()
+    asked = other.gateway.fleet.has
+
+    async def has(turn: str, attempt: int) -> bool:
+        """It says yes, and nothing after that."""
+        found = await asked(turn, attempt)
+        node = next(each for each in nodes if each.node._works.running)
+        await asyncio.to_thread(node.kill if how == "killed" else partial(fleet.stop, node))
+        return found
+
+    with Socket(one.url) as socket, Socket(other.url) as elsewhere:
+        events = begun(socket)
+        monkeypatch.setattr(other.gateway.fleet, "has", has)
+        resume(elsewhere, events)
+        events += elsewhere.until_end(60)
+        check_whole(events)
+        assert {attempt for _, attempt in words(text_of(events))} == {1, 2}
+        assert response(one, id_of(events)) == events[-1]["response"]
 
 
 # -- processes ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from vivace.errors import (
     EngineDied,
     EngineDrained,
     EngineError,
+    EngineFull,
     EngineRefused,
     EngineSilent,
     GaveUp,
@@ -88,3 +89,9 @@ def test_an_engine_that_is_drained_has_not_failed_and_may_have_the_turn_again() 
         assert after(turn, EngineDrained("drained"), "a", spoke=True) == {"a"}
     assert turn.failed == frozenset()
     assert not turn.is_last()
+
+
+def test_what_two_engines_are_too_full_for_is_not_shown_to_a_third() -> None:
+    turn, full = Failover(), EngineFull("full", code="queue_full", seconds=3)
+    assert after(turn, full, "a", spoke=False) == {"a"}
+    assert after(turn, full, "b", spoke=False) is None

@@ -436,8 +436,17 @@ def test_conversations_are_shared_out_between_ranks() -> None:
 def test_a_rank_that_is_full_or_has_far_more_than_its_share_is_left() -> None:
     key = next(f"{number}" for number in range(100) if rank(f"{number}", [0] * 4, slots=8) == 2)
     assert rank(key, [0, 0, 8, 0], slots=8) != 2
-    assert rank(key, [1, 1, 5, 1], slots=64) != 2
-    assert rank(key, [1, 1, 2, 1], slots=64) == 2
+    assert rank(key, [10, 10, 40, 10], slots=64) != 2
+    assert rank(key, [10, 10, 20, 10], slots=64) == 2
+
+
+def test_home_is_not_left_while_most_of_its_slots_are_free() -> None:
+    """Where little runs, a fair share is one turn, and a second conversation would lose its past
+    for nothing."""
+    key = next(f"{number}" for number in range(100) if rank(f"{number}", [0] * 4, slots=8) == 2)
+    assert rank(key, [0, 0, 15, 0], slots=64) == 2
+    assert rank(key, [0, 0, 16, 0], slots=64) != 2
+    assert rank(key, [0, 0, 1, 0], slots=4) != 2
 
 
 def test_ranks_of_an_engine_are_chosen_as_if_it_had_no_name() -> None:

@@ -8,7 +8,7 @@ from math import log
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
@@ -472,3 +472,59 @@ TestAnyTraffic = Traffic.TestCase
 TestAnyTraffic.settings = settings(
     deadline=None, max_examples=examples(100), stateful_step_count=50
 )
+
+
+# -- engines with a queue of their own ------------------------------------------------------------
+
+
+def nodes(queue: int = 4, **slots: int) -> Scheduler:
+    rooms = {name: Room(count, queues=True) for name, count in slots.items()}
+    return Scheduler([Tier(name="fast", engines=tuple(slots), queue=queue)], rooms)
+
+
+def test_where_no_engine_has_room_one_waits_at_home_and_that_is_known() -> None:
+    two = nodes(a=1, b=1)
+    home = begun(two.submit(job(), 0))
+    other = begun(two.submit(job(), 0))
+    assert {home.engine, other.engine} == {"a", "b"}
+    assert [home.waits, other.waits] == [False, False]
+    third = begun(two.submit(job(), 0))
+    assert third.waits
+    assert third.engine == home.engine
+
+
+def test_one_that_home_is_too_full_for_goes_where_the_least_is_to_do() -> None:
+    three = nodes(a=1, b=2, c=2)
+    for engine, taken in (("a", 9), ("b", 8), ("c", 6)):
+        three.tell(engine, taken)
+    for home in "ab":
+        assert begun(three.submit(replace(job(), avoid=frozenset(home)), 0)).engine == "c"
+
+
+@given(st.lists(st.integers(1, 64), min_size=1, max_size=8), st.integers(1, 300))
+def test_engines_share_a_tiers_queue_by_their_slots(slots: list[int], queue: int) -> None:
+    names = {f"node {number}": count for number, count in enumerate(slots)}
+    some = nodes(queue, **names)
+    shares = {name: some.share("fast", name, 0) for name in names}
+    assert all(share >= 1 for share in shares.values())
+    assert queue <= sum(shares.values()) < queue + len(shares)
+    for name, share in shares.items():
+        assert share - 1 < queue * names[name] / sum(slots) <= share
+
+
+def test_an_engine_that_takes_nothing_leaves_its_share_to_the_others() -> None:
+    two = nodes(a=1, b=1)
+    assert two.share("fast", "a", 0) == 2
+    two.mark("b", up=False)
+    assert two.share("fast", "a", 0) == 4
+    assert two.share("fast", "b", 0) == 2  # one that is asked all the same
+
+
+def test_what_is_asked_next_has_the_bounds_that_were_offered_with_it() -> None:
+    one = scheduler(Room(1), queue=1)
+    for _ in range(2):
+        one.submit(job(), 0)
+    with pytest.raises(TooManyRequests):
+        one.submit(job(), 0)
+    one.offer(Tier(name="fast", engines=("one",), queue=2))
+    assert one.submit(job(), 0) == Waiting(2, 0.0)

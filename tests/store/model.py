@@ -231,18 +231,28 @@ class StoreModel(RuleBasedStateMachine):
             if isinstance(taken, Taken):
                 assert (taken.turn.epoch, taken.turn.holder) == (epoch + 1, holder)
 
-    @rule(number=steers, to=turns, make=st.sampled_from((steer, asked)), count=times)
-    def order(self, number: int, to: int, make: Callable[..., Order], count: int) -> None:
+    @rule(
+        number=steers,
+        to=turns,
+        make=st.sampled_from((steer, asked)),
+        epoch=st.none() | st.integers(1, 2),
+        count=times,
+    )
+    def order(
+        self, number: int, to: int, make: Callable[..., Order], epoch: int | None, count: int
+    ) -> None:
         order = make(self.steer_id(number), self.label(to), owner=self.owner(0))
         row = self.rows.get(order.turn_id)
         mine = row is not None and row.turn.owner == order.owner
-        expected: Ordered | NotOpen | KeyReused = Ordered(order.id)
+        expected: Ordered | NotOpen | KeyReused | Fenced = Ordered(order.id)
         if order.id not in self.orders:
-            if mine and row is not None and row.status is None:
-                self.orders[order.id] = order
-            else:
+            if not mine or row is None or row.status is not None:
                 expected = NotOpen(ended=mine)
-        self.compare(count, lambda: self.store.order(order), expected)
+            elif epoch not in (None, row.epoch):
+                expected = Fenced()
+            else:
+                self.orders[order.id] = order
+        self.compare(count, lambda: self.store.order(order, epoch=epoch), expected)
 
     @rule(number=steers, state=st.sampled_from(("pending", "returned")), count=times)
     def mark(self, number: int, state: OrderState, count: int) -> None:

@@ -327,6 +327,26 @@ class StoreSuite:
 
         using(opened(tmp_path), check)
 
+    def test_who_lost_a_turn_leaves_what_was_said_to_who_took_it(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            assert await store.leave(rid("a"), 1, b"mine") == Fenced()
+            assert isinstance(await store.take(rid("a"), 1, "other", 0), Taken)
+            assert await store.leave(rid("a"), 2, b"early") == Fenced()
+            assert await store.leave(rid("a"), 1, b"left") == Done()
+            assert await store.leave(rid("a"), 1, b"again") == Fenced()
+            assert (await record(store, "a")).said == b"left"
+            assert isinstance(await store.take(rid("a"), 2, "third", 0), Taken)
+            assert await store.leave(rid("a"), 1, b"late") == Fenced()
+            assert await store.attempt(rid("a"), 3, 2, "", b"") == Done()
+            assert await store.leave(rid("a"), 2, b"next") == Done()
+            assert await store.end(ending("a", epoch=3)) == Ended()
+            assert await store.leave(rid("a"), 2, b"over") == Fenced()
+
+        using(opened(tmp_path), check)
+
     def test_a_turn_is_parked_and_taken_out_again(self, opened: Open, tmp_path: Path) -> None:
         async def check(store: Store) -> None:
             await store.accept(new("a"))
@@ -600,6 +620,20 @@ class StoreSuite:
             await store.end(ending("a"))
             assert await store.order(steer("s", "a")) == NotOpen(ended=True)
             assert await store.find_order("s", "me") is None
+
+        using(opened(tmp_path), check)
+
+    def test_what_a_holder_accepts_is_fenced_when_another_has_the_turn(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            assert await store.order(steer("s", "a"), epoch=1) == Ordered("s")
+            assert isinstance(await store.take(rid("a"), 1, "g2"), Taken)
+            assert await store.order(steer("t", "a"), epoch=1) == Fenced()
+            assert await store.order(steer("s", "a"), epoch=1) == Ordered("s")
+            assert await store.order(steer("u", "a"), epoch=2) == Ordered("u")
+            assert await store.find_order("t", "me") is None
 
         using(opened(tmp_path), check)
 

@@ -128,6 +128,7 @@ class Codex:
         *,
         fetches: bool = False,
         cards: Sequence[dict[str, Any]] = (),
+        key: str = "secret",
     ) -> None:
         """``fetches``: it asks the server for its models, as it does if a command tells the key.
         ``cards``: its catalogue, of which it uses the first; without them, one of a model."""
@@ -151,18 +152,18 @@ class Codex:
             config += '[model_providers.vivace.auth]\ncommand = "echo"\nargs = ["secret"]\n'
         (home / "config.toml").write_text(config)
         # Built from nothing, so that no proxy, key or setting of this machine plays a part.
-        self._environment = {
+        self.environment = {
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
             "HOME": str(folder),
             "CODEX_HOME": str(home),
-            "VIVACE_KEY": "secret",
+            "VIVACE_KEY": key,
         }
 
     def add_mcp_server(self, name: str, command: Sequence[str]) -> None:
         """One that runs in the workspace and finds our modules where this process does."""
         program, *arguments = command
-        with Path(self._environment["CODEX_HOME"], "config.toml").open("a") as config:
+        with Path(self.environment["CODEX_HOME"], "config.toml").open("a") as config:
             config.write(
                 f"\n[mcp_servers.{name}]\n"
                 f"command = {json.dumps(program)}\n"
@@ -172,6 +173,10 @@ class Codex:
                 f"env = {{ PYTHONPATH = {json.dumps(os.environ.get('PYTHONPATH', ''))} }}\n"
             )
 
+    def command(self, prompt: str) -> list[str]:
+        """A run without a terminal, which tells what it does in JSON."""
+        return [str(_PROGRAM), "exec", "--skip-git-repo-check", "--json", prompt]
+
     def run(self, prompt: str) -> Transcript:
         with self.running(prompt) as run:
             return run.finish()
@@ -180,9 +185,9 @@ class Codex:
     def running(self, prompt: str) -> Iterator[Run]:
         """A run without a terminal that the test can do something beside."""
         process = subprocess.Popen(
-            [str(_PROGRAM), "exec", "--skip-git-repo-check", "--json", prompt],
+            self.command(prompt),
             cwd=self.workspace,
-            env=self._environment,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -200,7 +205,7 @@ class Codex:
         process = subprocess.Popen(
             [str(_PROGRAM), "app-server"],
             cwd=self.workspace,
-            env=self._environment,
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -224,7 +229,7 @@ class Codex:
             size = ["-x", "100", "-y", "40"]
             # A daemon would copy all of Codex into the home and outlive the test.
             client = ["-c", str(self.workspace), str(_PROGRAM), "--no-daemon", prompt]
-            terminal.tmux("new-session", "-d", *size, *client, environment=self._environment)
+            terminal.tmux("new-session", "-d", *size, *client, environment=self.environment)
             try:
                 yield terminal
             finally:

@@ -136,7 +136,14 @@ class Fleet:
 
     def freeze(self, gateway: RunningGateway) -> Frozen:
         """It does nothing more, until the test ends at the latest."""
-        frozen = Frozen(gateway._loop)
+        return self._freeze(gateway._loop)
+
+    def stop(self, node: RunningNode) -> Frozen:
+        """The same."""
+        return self._freeze(node.loop)
+
+    def _freeze(self, loop: asyncio.AbstractEventLoop) -> Frozen:
+        frozen = Frozen(loop)
         self._stack.callback(frozen.thaw)
         return frozen
 
@@ -144,6 +151,11 @@ class Fleet:
         """For the others it counts as gone: it was not heard of for long."""
         aged = "UPDATE gateways SET seen = seen - interval '1 hour' WHERE id = $1 RETURNING id"
         assert self._value(aged, gateway.gateway.keeper.holder) is not None
+
+    def give_away(self, response_id: str) -> None:
+        """As if another gateway had taken it, which its own does not know yet."""
+        taken = "UPDATE turns SET epoch = epoch + 1, holder = 'another' WHERE id = $1 RETURNING id"
+        assert self._value(taken, response_id) is not None
 
     def status(self, response_id: str) -> str | None:
         """As it is on record; no gateway is asked, which would take it."""

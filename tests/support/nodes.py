@@ -14,7 +14,8 @@ from typing import Any
 
 import httpx
 
-from tests.support.process import free_port, toml
+from tests.support.ports import free_port
+from tests.support.process import toml
 
 FLEET_KEY = "the key of this test's fleet"
 KEYED = {"VIVACE_FLEET_KEY": FLEET_KEY}

@@ -7,7 +7,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,7 @@ import asyncpg
 import psutil
 import pytest
 
+from tests.support.ports import free_port
 from vivace.store.migrating import migrate
 
 _BIN = Path("/usr/lib/postgresql")
@@ -36,12 +36,6 @@ def programs() -> Path:
     if os.environ.get("CI"):
         pytest.fail("PostgreSQL's server is not installed: apt-get install postgresql")
     pytest.skip("PostgreSQL's server is not installed")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Postgres:

@@ -21,6 +21,7 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.http import bearer, keys
+from tests.support.ports import free_port
 from tests.support.socket import Socket, narrow
 
 _SCRIPTED = {
@@ -31,9 +32,12 @@ _SCRIPTED = {
 }
 
 
-def free_port() -> int:
-    with tcp.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+def alive(process: psutil.Process) -> bool:
+    """One that ended and that nobody asked about is not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def toml(value: object) -> str:

@@ -16,7 +16,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as NoConnection
 
-from tests.support.postgres import free_port
+from tests.support.ports import free_port
 
 SERVERS = ("valkey-server", "redis-server")
 CHOSEN = "VIVACE_VALKEY_SERVER"

@@ -65,14 +65,18 @@ needs_vllm = pytest.mark.skipif(bool(_missing()), reason=_missing())
 def new_engine(
     speculation: Literal["edits", "exact"] | None = None, **arguments: Any
 ) -> VllmEngine:
+    """``arguments`` may ask for several ranks: each has a processor of its own."""
     model = models.find("qwen2.5-coder-0.5b")
     assert model is not None
+    environment = dict(ENVIRONMENT)
+    if (ranks := arguments.get("data_parallel_size", 1)) > 1:
+        environment["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(map(str, range(ranks)))
     return VllmEngine(
         "vllm",
         CARD,
         str(MODEL),
         arguments={**ARGUMENTS, **arguments},
-        environment=ENVIRONMENT,
+        environment=environment,
         tool_parser="hermes",
         fim=model.fim,
         speculation=speculation,

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.support.files import ROOT
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 _DRIVER = ROOT / "tests/editors/driver.mjs"

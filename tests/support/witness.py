@@ -24,7 +24,8 @@ class Order:
     def __init__(self) -> None:
         self._next: int | None = None
         self._resumed = False
-        """Whether nothing has come yet since the client asked for what follows a number."""
+        """Whether nothing has come yet since the client asked for what follows a number: of an end
+        that it knows it hears once more."""
 
     def problems(self, event: dict[str, Any]) -> list[str]:
         kind, number = event["type"], event.get("sequence_number")
@@ -36,7 +37,8 @@ class Order:
             self._next = 0
         else:
             found = [] if self._next is not None else [f"{kind} outside of a response"]
-        if number != self._next:
+        again = self._resumed and kind in TERMINAL and self._next is not None
+        if number != self._next and not (again and number < self._next):
             found.append(f"{kind} has sequence_number {number}, expected {self._next}")
         self._next = None if kind in TERMINAL else number + 1
         self._resumed = False

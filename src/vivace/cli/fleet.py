@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -41,10 +42,22 @@ def check(path: Path, url: str, key: str | None, as_json: bool) -> None:
     gateways, Valkey, every engine node, and the gateway at --url, if one runs there. The exit code
     is 0 only if nothing is wrong; hints do not count.
     """
-    logging.getLogger("vivace").setLevel(logging.CRITICAL)  # what is wrong is told as a finding
-    found = _examined(path, path.resolve().parent, url, key)
-    well = asyncio.run(report(found, as_json=as_json))
+    with _quietly():
+        found = _examined(path, path.resolve().parent, url, key)
+        well = asyncio.run(report(found, as_json=as_json))
     sys.exit(0 if well else 1)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without a word in the log: what is wrong is told as a finding."""
+    log = logging.getLogger("vivace")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 async def _examined(path: Path, base: Path, url: str, key: str | None) -> AsyncIterator[Finding]:

@@ -458,9 +458,13 @@ class Session:
                 code="too_many_waiting_turns",
             )
 
+    def runs(self, ticket: Ticket) -> bool:
+        """Whether it has its lane here, and has not ended."""
+        return self._is_active(ticket) and ticket.running
+
     def part(self, ticket: Ticket) -> list[Decision] | None:
         """The turn goes on elsewhere, and what waits for its lane begins; None if it has ended."""
-        return self._release(ticket) if self._is_active(ticket) and ticket.running else None
+        return self._release(ticket) if self.runs(ticket) else None
 
     def adopt(self, ticket: Ticket, lane: str | None) -> None:
         """A turn from elsewhere runs here from now on; there is room for it."""

@@ -114,6 +114,16 @@ class Thoughts(Struct, frozen=True):
     """Of the tally of the work that was broken off; None if that was another engine's."""
 
 
+class Bounds(Struct, frozen=True):
+    """Of an engine's own queue: what would wait longer is refused with ``EngineFull``, at once
+    rather than late."""
+
+    queue: int
+    """How many may wait before it."""
+    first_token: float | None = None
+    """Seconds."""
+
+
 class OnRecord(Struct, frozen=True, kw_only=True):
     """Of a turn that is on record: what another gateway needs to take it over, beside what its
     engine says. An engine node keeps it with its log."""
@@ -156,6 +166,10 @@ class Work(Struct, frozen=True, kw_only=True):
     """What it should stay together with, where an engine has several places for it."""
     cost: float = 0.0
     """Weighted tokens that it is expected to take, for an engine that others ask, too."""
+    tier: str = ""
+    """What its client asked for, for an engine that has a queue of its own."""
+    bounds: Bounds | None = None
+    """Of that queue; without, it waits as long as it takes."""
     traceparent: str | None = None
     """The trace that it is part of, for an engine that keeps traces of its own."""
     on_record: OnRecord | None = None

@@ -24,7 +24,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketExce
 
 from vivace.conversation.deltas import Delta, Finished
 from vivace.conversation.log import Begun, Entry, Placed, Said
-from vivace.engines.base import Card, Continues, Generates, OnRecord, Tally, Tell, Work
+from vivace.engines.base import Bounds, Card, Continues, Generates, OnRecord, Tally, Tell, Work
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.remote_lengths import Questions
@@ -362,6 +362,7 @@ class Node:
     def _run_of(self, engine: str, work: Work) -> Run:
         raw, items = encode_work(work, self.incarnation)
         known = work.on_record or OnRecord(epoch=1)
+        bounds = work.bounds or Bounds(0)
         return Run(
             stream=0,
             run=secrets.token_hex(8),
@@ -376,11 +377,14 @@ class Node:
             kind=KINDS[work.priority],
             conversation=work.conversation,
             cost=work.cost,
-            begun=work.said is not None,
+            begun=work.bounds is None,
             summary=known.summary,
             created=known.created,
             before=known.before,
             spent=known.tokens,
+            tier=work.tier,
+            queue=bounds.queue,
+            first_token=bounds.first_token,
         )
 
     def took(self, stream: Stream) -> None:

@@ -205,7 +205,9 @@ _KINDS: dict[str, type[EngineError]] = {
 
 
 def how_it_broke(error: EngineError, tally: Tally) -> Broke:
-    kind = type(error).__name__
+    kind, code, seconds = type(error).__name__, "", 0.0
+    if isinstance(error, errors.EngineFull):  # which not all gateways know
+        kind, code, seconds = errors.EngineBusy.__name__, error.code, error.seconds
     return Broke(
         0,
         kind if kind in _KINDS else EngineError.__name__,
@@ -213,9 +215,15 @@ def how_it_broke(error: EngineError, tally: Tally) -> Broke:
         error.retry_after,
         error.blame,
         Tallied(tally.input, tally.cached, tally.output, tally.steps),
+        code,
+        seconds,
     )
 
 
 def failure_of(broke: Broke) -> EngineError:
+    if broke.code:
+        return errors.EngineFull(
+            broke.message, code=broke.code, seconds=broke.seconds, retry_after=broke.retry_after
+        )
     kind = _KINDS.get(broke.kind, EngineError)
     return kind(broke.message, retry_after=broke.retry_after, blame=broke.blame)

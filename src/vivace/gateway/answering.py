@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from vivace.conversation.deltas import Finished, Tokens
 from vivace.conversation.log import Begun, Placed, Said, ThinkingEnded
 from vivace.engines.base import Engine, Generates, OnRecord, Tally, Work
-from vivace.errors import EngineError, HeldElsewhere
+from vivace.errors import EngineError, EngineFull, HeldElsewhere
 from vivace.gateway.attempts import Attempts
 from vivace.gateway.ids import now
 from vivace.gateway.listening import Listening
@@ -66,6 +66,12 @@ class Answering:
                     why,
                 )
 
+    def refuse_unheard(self, run: Run, plan: Plan, error: EngineError) -> None:
+        """Raises the refusal of a turn that no queue has room for, if it may still be as if it had
+        never been."""
+        if isinstance(error, EngineFull) and run.may_be_refused:
+            raise self._planner.full(plan, error) from None
+
     @asynccontextmanager
     async def _slot(
         self, run: Run, engine: Engine, plan: Plan, work: Work
@@ -75,6 +81,8 @@ class Answering:
         if queueing is None:
             yield engine
             return
+        if run.may_be_refused:
+            work = replace(work, bounds=self._planner.bounds(plan))
         leaves = partial(self._planner.begins_elsewhere, plan, work)
         async with queueing.slot(work, partial(_queued, run), leaves) as ready:
             yield ready

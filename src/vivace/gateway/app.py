@@ -40,6 +40,7 @@ from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
 from vivace.gateway.chat import ChatApi
+from vivace.gateway.client_connection import connect
 from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.draining import Draining
@@ -211,6 +212,7 @@ class Gateway:
             self.keys.knows,
             self.listening,
             self.recovery,
+            connect,
             limits.orphan_seconds,
             asking,
         )
@@ -293,6 +295,7 @@ class Gateway:
             with contextlib.suppress(StoreError):  # before the first turn: who never beat is gone
                 await self.keeper.presence.beat()
             self.supervisor.watch("heartbeat", self._beat)
+            self.supervisor.watch("turns of gateways that are gone", self._take_over)
             self.supervisor.watch("presence", self.keeper.presence.watch)
             self.supervisor.watch("orders", self.carrying.watch)
             self.supervisor.watch("what is wanted of this gateway", self.draining.watch)
@@ -362,12 +365,18 @@ class Gateway:
                 return
 
     async def _beat(self) -> None:
-        """Others that share the store know by this that we live; what the dead held has an end."""
+        """Others that share the store know by this that we live."""
         while True:
             with contextlib.suppress(StoreError):  # its trouble is known, and told elsewhere
-                if self.draining.active:  # it takes no turns of others either
-                    await self.keeper.presence.beat()
-                else:
+                await self.keeper.presence.beat()
+            await asyncio.sleep(self._config.fleet.heartbeat_seconds)
+
+    async def _take_over(self) -> None:
+        """What the dead held has an end. To take much may last longer than who lives is silent, so
+        no heartbeat waits for it."""
+        while True:
+            if not self.draining.active:
+                with contextlib.suppress(StoreError):
                     await self.recovery.look(dead_after=self._config.fleet.dead_after_seconds)
             await asyncio.sleep(self._config.fleet.heartbeat_seconds)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from vivace.conversation.deltas import Delta, Finished
 from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Tally, Thoughts, Work
-from vivace.errors import EngineDied, EngineDrained, EngineError, EngineSilent
+from vivace.errors import EngineDied, EngineDrained, EngineError, EngineFull, EngineSilent
 from vivace.gateway.meter import Meter
 from vivace.gateway.planning import Plan, Planner
 from vivace.gateway.ports import EngineLog
@@ -87,6 +87,8 @@ class Attempts:
             return "silent"
         if isinstance(error, EngineDrained):
             return "drained"
+        if isinstance(error, EngineFull):
+            return "full"
         return "died" if isinstance(error, EngineDied) else "failed"
 
     def could_move(self, *, dies: bool = True) -> bool:

@@ -60,6 +60,11 @@ class Place:
         return self._engine
 
     @property
+    def waits_there(self) -> bool:
+        """Whether it has an engine at which it will wait, as far as is known here."""
+        return self.started.done() and self.started.result().waits
+
+    @property
     def continues(self) -> Continues:
         """How the engine that it has, or had, goes on from what another said."""
         return self._engine.continues if self._engine is not None else "no"
@@ -170,6 +175,10 @@ class Dispatch:
         """Whether an engine is silent, and turns go elsewhere because they can."""
         self._check_health()
         return self._scheduler.is_left(name, time.monotonic())
+
+    def share(self, tier: str, engine: str) -> int:
+        """How many may wait at an engine that has a queue of its own, for this tier."""
+        return self._scheduler.share(tier, engine, time.monotonic())
 
     def is_deserted(self, job: Job) -> bool:
         """Whether it waits for engines of which none is there, though one may come."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 
 import msgspec
 
@@ -124,11 +125,22 @@ class Draining:
         that cannot be are stopped."""
         self._for_good = True
         self._runner.draining = self._runner.leaving = True
-        if not await self._runner.calm(seconds):
+        until = time.monotonic() + seconds
+        while await self._runner.calm(until - time.monotonic()) and await self._has_followers():
+            pass
+        waits = self._handing_over is not None and self._handing_over.has_any
+        if self._runner.running or waits:
             with contextlib.suppress(StoreError, TimeoutError):
                 async with asyncio.timeout(_AT_THE_END):
                     await self._hand_over()
             await self._runner.stop()
+
+    async def _has_followers(self) -> bool:
+        """Whether it was calm only because what follows a steered turn had not begun yet."""
+        if self._handing_over is None:
+            return False
+        await self._handing_over.followers_begun()
+        return bool(self._runner.running)
 
     async def gone(self) -> None:
         """Nothing more is said here: what it leaves behind need not wait until it counts as

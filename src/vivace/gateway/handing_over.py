@@ -33,6 +33,8 @@ _PATIENCE = 5.0
 """Seconds that others get to take them; they look every heartbeat."""
 _LOOK = 0.05
 _AGAIN = 0.2
+_TO_BEGIN = 2.0
+"""Seconds that what follows an ended turn has to begin."""
 
 
 class _Engines(Protocol):
@@ -68,6 +70,7 @@ class HandingOver:
 
     async def hand_over(self) -> bool:
         """Whether others have all of them. Raises ``StoreError`` before anything is given up."""
+        await self.followers_begun()
         turns = self._turns()
         if not turns or not await self.is_possible():
             return not turns
@@ -98,6 +101,15 @@ class HandingOver:
             for each in await self._table.all(dead_after)
         )
 
+    async def followers_begun(self) -> None:
+        """Wait for what follows steered turns that have ended: it is on record, and nobody could
+        tell that nothing was said of it yet."""
+        until = time.monotonic() + _TO_BEGIN
+        while True:
+            if not self._keeper.on_record or time.monotonic() > until:
+                return
+            await asyncio.sleep(_LOOK)
+
     def _turns(self) -> dict[str, _Turn]:
         """Those that are on record. Of one at its end only that may be missing there."""
         return dict(self._running()) | dict(self._waiting())
@@ -118,6 +130,7 @@ class HandingOver:
         """Returns those that nobody has taken."""
         store, holder = self._keeper.store, self._keeper.holder
         try:
+            await self.followers_begun()
             for run in self._runner.running:
                 if run.kept is not None:
                     await run.kept.begun()  # or its record would come when it is too late

@@ -24,16 +24,18 @@ from vivace.errors import (
     StoreError,
     TooLarge,
 )
+from vivace.gateway.client_connection import connect
 from vivace.gateway.front import error_body, error_headers
 from vivace.gateway.ports import Readable
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import as_text, encode, error_frame, footprint, framed
+from vivace.protocol.codec import as_text, encode, error_payload, footprint, framed
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
     Response,
     ResponseEvent,
     SteerFailed,
+    StreamError,
 )
 from vivace.protocol.requests import CreateResponse
 from vivace.protocol.sse import SSE_DONE
@@ -246,7 +248,7 @@ class EventStream(HttpResponse):
         frame: Callable[[ResponseEvent], bytes] = framed,
         explain: Callable[[RequestError], RequestError] = lambda error: error,
         *,
-        frame_error: Callable[[ErrorFrame], bytes] = framed,
+        frame_error: Callable[[ErrorFrame], bytes] | None = None,
         end: bytes = SSE_DONE,
         ping: bytes = b"",
         codex: bool = False,
@@ -263,13 +265,16 @@ class EventStream(HttpResponse):
         self._ping = ping
         self._codex = codex
         self._begun = False
+        self._number = -1
+        """Of the last event that was said."""
         self._quiet = False
         self._gone = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._write = send
         state = self._request.state
-        self._connection = connection = self._runner.connect(
+        self._connection = connection = connect(
+            self._runner,
             self,
             state.owner,
             state.request_id,
@@ -309,6 +314,7 @@ class EventStream(HttpResponse):
         while events and not self._gone:
             event = events[0]
             if isinstance(event, ResponseEvent):
+                self._number = event.sequence_number
                 said = self._frame(event)
                 if said:
                     await self._begin()
@@ -316,7 +322,7 @@ class EventStream(HttpResponse):
             elif isinstance(event, SteerFailed) and self._frame is framed:
                 await self._say(framed(event))
             elif isinstance(event, ErrorFrame) and self._begun:
-                await self._say(self._frame_error(event))
+                await self._say(self._framed_error(event))
             elif isinstance(event, ErrorFrame):
                 self._request.state.headers = self._connection.headers
                 error = self._explain(raised(event))
@@ -324,6 +330,11 @@ class EventStream(HttpResponse):
                     self._request.scope, self._request.receive, self._write
                 )
             del events[0]
+
+    def _framed_error(self, frame: ErrorFrame) -> bytes:
+        if self._frame_error is not None:
+            return self._frame_error(frame)
+        return framed(_stream_error(raised(frame), self._number + 1))
 
     async def _begin(self) -> None:
         if not self._begun:
@@ -380,17 +391,26 @@ class Replay(HttpResponse):
     async def _tell(self, send: Send) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
+        number = self._after
         try:
             async with aclosing(self._record.after(self._after)) as told:
                 async for events in told:
                     self._quiet = False
+                    number = events[-1].sequence_number
                     for said in _in_pieces(events):
                         self._held.resize(max(self._held.size, len(said)))
                         await _send_pieces(said, send)
         except (RequestError, StoreError) as error:  # it was deleted, or cannot be had now
             known = error if isinstance(error, RequestError) else StoreAway(error)
-            await _send_pieces(framed(error_frame(known)), send)
+            await _send_pieces(framed(_stream_error(known, number + 1)), send)
         await send({"type": "http.response.body", "body": SSE_DONE})
+
+
+def _stream_error(error: RequestError, number: int) -> StreamError:
+    said = error_payload(error)
+    return StreamError(
+        sequence_number=number, code=said.code, message=said.message, param=said.param, error=said
+    )
 
 
 # -- reading and running -----------------------------------------------------------------------
@@ -420,8 +440,8 @@ async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> 
     """One turn from beginning to end; stops when the client leaves."""
     collector = Collector()
     state = request.state
-    connection = runner.connect(
-        collector, state.owner, state.request_id, traceparent=state.traceparent
+    connection = connect(
+        runner, collector, state.owner, state.request_id, traceparent=state.traceparent
     )
     await connection.receive(create)
     turn = asyncio.create_task(connection.finished())

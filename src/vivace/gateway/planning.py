@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from math import ceil
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from vivace.conversation.context import fit, refuse_images
 from vivace.conversation.deltas import Tokens
 from vivace.conversation.session import Ticket
 from vivace.counters.base import Grant, Limiter
-from vivace.engines.base import Chat, Engine, Fill, QueueingEngine, Sampling, Tally, Work
+from vivace.engines.base import Bounds, Chat, Engine, Fill, QueueingEngine, Sampling, Tally, Work
 from vivace.engines.continuing import can_continue
 from vivace.engines.messages import estimate_tokens
 from vivace.errors import (
@@ -24,8 +25,11 @@ from vivace.errors import (
     EngineDied,
     EngineDrained,
     EngineError,
+    EngineFull,
     EngineSilent,
     RequestError,
+    TooManyRequests,
+    Unavailable,
 )
 from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch, Place
@@ -39,7 +43,7 @@ from vivace.protocol.requests import CreateResponse, TextConfig, Toolbox
 from vivace.scheduling.failover import MOST_DEATHS
 from vivace.scheduling.queue import KINDS, Job, Weights
 from vivace.scheduling.scheduler import Outcome, Verdict
-from vivace.scheduling.tiers import Ask, Tier, kind_of
+from vivace.scheduling.tiers import Ask, Tier, begins_too_late, kind_of, queue_full
 
 __all__ = ["Plan", "Planner", "failing"]
 
@@ -47,6 +51,8 @@ _USUAL_ANSWER = 256
 """Tokens that an answer is taken to have until it has them."""
 _LONG_ANSWER = 1024
 """A client that allows far more seldom gets it, and must not be refused for it."""
+_LOOK, _PATIENCE = 0.25, 10.0
+"""Seconds between two looks for an engine, and in all."""
 _SHORT = 4096
 """Tokens whose counting is not felt by others, even where each is looked at."""
 _WEIGHTS = Weights()
@@ -88,6 +94,12 @@ class Plan:
         waits = [wait for wait in (self.wait, error.retry_after) if wait is not None]
         self.wait = min(waits, default=None)
 
+    def told(self, error: EngineError) -> str:
+        """With when to try again, where an engine said so."""
+        if self.wait is None:
+            return str(error)
+        return f"{str(error).rstrip('.')}. Try again in {ceil(self.wait)} s."
+
     def taken(self, tally: Tally | None) -> Tokens:
         """What a turn took that was stopped before its engine could tell; nothing, if no engine
         has worked on it."""
@@ -114,20 +126,38 @@ class Planner:
         self._limiter = limiter
         self._measuring = Measuring(catalogue, dispatch)
 
-    async def plan(self, ticket: Ticket, owner: str, log: EngineLog | None = None) -> Plan:
+    async def plan(
+        self,
+        ticket: Ticket,
+        owner: str,
+        log: EngineLog | None = None,
+        *,
+        accepted: bool = False,
+        promised: bool = False,
+    ) -> Plan:
         """Refuses what cannot be: no such model, over a limit, too long, too many before it.
-        ``log``: an engine has it from another gateway, which was charged for it."""
+        ``log``: an engine has it from another gateway, which was charged for it. ``accepted``: a
+        gateway that is gone had let it in, so no limit holds it up. ``promised``: the turn before
+        it put it on record, so engines that are away for a moment are waited for."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return await self._plan(ticket, owner, log, accepted)
+            except Unavailable as error:
+                if not promised or time.monotonic() > until:
+                    raise
+                await asyncio.sleep(min(error.retry_after or _LOOK, _LOOK))
+
+    async def _plan(
+        self, ticket: Ticket, owner: str, log: EngineLog | None, accepted: bool
+    ) -> Plan:
         offer, routing, ask = self._tier(ticket)
         since = time.monotonic()
         written = min(ask.max_tokens or _USUAL_ANSWER, _LONG_ANSWER)
         grant: Grant = _Charged()
         if log is None:
-            grant = await self._limiter.charge(
-                owner,
-                offer.tier.name,
-                offer.tier.limits,
-                input_tokens=ask.input_tokens,
-                output_tokens=written if ticket.request.generates else 0,
+            grant = await self._charge(
+                offer, owner, ask, written if ticket.request.generates else 0, accepted
             )
         kind = kind_of(ask)
         job = Job(
@@ -147,6 +177,19 @@ class Planner:
             await grant.settle(input_tokens=0, output_tokens=0)
             raise
         return Plan(offer, work, place, grant, routing, ask, read.unread)
+
+    async def _charge(
+        self, offer: Offer, owner: str, ask: Ask, written: int, accepted: bool
+    ) -> Grant:
+        tier = offer.tier
+        try:
+            return await self._limiter.charge(
+                owner, tier.name, tier.limits, input_tokens=ask.input_tokens, output_tokens=written
+            )
+        except TooManyRequests:
+            if not accepted:
+                raise
+            return _Charged()
 
     async def _fitted(self, ticket: Ticket, offer: Offer, ask: Ask, place: str) -> _Read:
         """Refuses what is too long."""
@@ -179,6 +222,16 @@ class Planner:
 
     def queueing(self, engine: Engine) -> QueueingEngine | None:
         return self._dispatch.queueing(engine)
+
+    def bounds(self, plan: Plan) -> Bounds:
+        """Of the queue of the engine that it has."""
+        tier, engine = self._now(plan), plan.place.started.result().engine
+        return Bounds(self._dispatch.share(tier.name, engine), tier.first_token)
+
+    def full(self, plan: Plan, error: EngineFull) -> TooManyRequests:
+        """The same that is said where the queue is this gateway's own."""
+        too_late = error.code == "would_wait_too_long"
+        return (begins_too_late if too_late else queue_full)(self._now(plan), error.seconds)
 
     def _others(self, plan: Plan, avoid: frozenset[str], work: Work) -> set[str]:
         engines = self._catalogue.by_name
@@ -296,7 +349,9 @@ class Planner:
 def failing(error: EngineError) -> Outcome:
     """How a turn left an engine that failed it."""
     verdict: Verdict = "bad" if error.blame == "always" else "unknown"
-    return Outcome(verdict=verdict, rest=error.retry_after)
+    # One that is full for a key may have room for another.
+    rest = None if isinstance(error, EngineFull) else error.retry_after
+    return Outcome(verdict=verdict, rest=rest)
 
 
 def _ask(ticket: Ticket) -> Ask:
@@ -362,6 +417,7 @@ def _work(ticket: Ticket, offer: Offer, read: _Read, job: Job) -> Work:
         owner=job.owner,
         conversation=job.place,
         cost=job.cost,
+        tier=job.tier,
         traceparent=request.traceparent,
     )
 

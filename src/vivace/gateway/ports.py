@@ -65,6 +65,8 @@ class Record(Readable, Protocol):
 
     created: Response
     """As it was created."""
+    lost: bool
+    """Its turn was taken by another gateway, which tells the rest; known at its end here."""
 
     def enter(self, entry: Entry) -> None:
         """What happened to it; nobody may know of it yet."""
@@ -81,7 +83,7 @@ class Record(Readable, Protocol):
     async def unstored(self) -> Response | None:
         """What was kept so."""
 
-    async def end(self, *, steered: bool) -> None:
+    async def end(self, *, steered: bool, lost: bool = False) -> None:
         """``steered``: it was sent another way, so another may follow it."""
 
     @property

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from vivace.conversation import compaction
 from vivace.errors import InvalidRequest, NotFound, RequestError, StoreError
+from vivace.gateway.client_connection import connect
 from vivace.gateway.http import (
     WAITING,
     Begun,
@@ -88,8 +89,8 @@ class ResponsesApi:
     async def _create_in_background(self, create: CreateResponse, request: Request) -> HttpResponse:
         state = request.state
         begun = Begun()
-        connection = self._runner.connect(
-            begun, state.owner, state.request_id, traceparent=state.traceparent
+        connection = connect(
+            self._runner, begun, state.owner, state.request_id, traceparent=state.traceparent
         )
         await connection.receive(create)
         begins = asyncio.ensure_future(begun.known.wait())

@@ -15,11 +15,12 @@ from vivace.conversation.so_far import SoFar
 from vivace.conversation.turn import Turn
 from vivace.errors import Unavailable
 from vivace.gateway.ids import now
-from vivace.gateway.keeping.kept import KeptTurn
+from vivace.gateway.keeping.kept import KeptTurn, not_applied
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Record, RunningTurn, Told
 from vivace.gateway.resuming.seats import Seat
 from vivace.gateway.tasks import Tasks
+from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Event, Response, SteerAccepted
 from vivace.protocol.requests import Interrupt, Steer
 
@@ -99,6 +100,8 @@ class Run:
         """Whether it is ended because it may not begin."""
         self.taken = False
         """Whether it is ended because another gateway has it."""
+        self.log_is_elsewhere = False
+        """Whether that gateway has its log from the node, too."""
         self.unsent: list[Event] = []
         """What is being sent, as far as it was not."""
         self.over = asyncio.Event()
@@ -156,6 +159,8 @@ class Run:
         receipt, successor_id = await self.asker.told(event), self.ticket.successor_id
         if self.kept is not None:  # its outlet waits for the record, and so does who asks here
             await self.kept.written()
+            if isinstance(receipt, SteerAccepted) and self.kept.has_refused(receipt.steer.id):
+                return Told(error_frame(not_applied(self.id)), None)
         return Told(receipt, successor_id)
 
     def enter(self, entry: Entry) -> list[Event]:
@@ -202,6 +207,11 @@ class Run:
                 if steer.id == order.receipt.steer.id:
                     self.kept.steered(steer, at_item_end=order.at_item_end)
 
+    @property
+    def may_be_refused(self) -> bool:
+        """Whether nobody has heard of it yet, nor is it on record."""
+        return self.turn.next_number == 0 and (self.kept is None or self.kept.may_be_refused)
+
     def refuse(self) -> None:
         """Nobody has heard of it, and nobody will."""
         self.refused = True
@@ -209,9 +219,10 @@ class Run:
             self.task.cancel()
 
     async def fall_silent(self) -> None:
-        """Another gateway has it by now, if it is one that others may have: then this does not
-        return."""
+        """Another gateway has it by now, as its engine's node says, if it is one that others may
+        have: then this does not return."""
         if self.kept is not None:
+            self.log_is_elsewhere = True
             self.kept.fall_silent()
             await asyncio.sleep(0)
 

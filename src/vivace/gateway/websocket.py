@@ -13,8 +13,9 @@ import time
 from starlette.types import Message, Receive, Scope, Send
 
 from vivace.errors import InvalidRequest, RequestError, StoreAway, StoreError, Unauthorized
+from vivace.gateway.client_connection import Connection, connect
 from vivace.gateway.connections import ABORT
-from vivace.gateway.runner import Connection, Runner
+from vivace.gateway.runner import Runner
 from vivace.protocol.codec import (
     as_text,
     decode_client_event,
@@ -109,7 +110,8 @@ class WebSocketDoor:
 
     async def _serve(self, scope: Scope, receive: Receive, socket: _Socket) -> None:
         state = scope["state"]
-        connection = self._runner.connect(
+        connection = connect(
+            self._runner,
             socket.outlet,
             socket.owner,
             state["request_id"],

@@ -152,7 +152,7 @@ class Run(_Message, frozen=True, tag=1):
     cost: float = 0.0
     """Weighted tokens that it is expected to take."""
     begun: bool = False
-    """Whether an engine has said something of it before."""
+    """Whether it was taken before, by an engine or on record: it is not refused for coming late."""
     summary: bool = False
     """Whether the answer is the conversation in short."""
     created: bytes = b""
@@ -161,6 +161,12 @@ class Run(_Message, frozen=True, tag=1):
     """The log of the turn up to here, which the node keeps for who takes the turn over."""
     spent: Tokens = Tokens()
     """What that has taken."""
+    tier: str = ""
+    """What its client asked for: others that wait for the same are before it."""
+    queue: Count = 256
+    """How many may wait before it; with more it is refused."""
+    first_token: Annotated[float, Meta(ge=0)] | None = None
+    """Seconds for which it may wait; if that would take longer, it is refused."""
 
 
 class Attach(_Message, frozen=True, tag=2):
@@ -306,6 +312,10 @@ class Broke(_Message, frozen=True, tag=15):
     retry_after: float | None
     blame: Blame
     tally: Tallied = Tallied()
+    code: str = ""
+    """What its client is told, where too many wait there already, or it would wait too long."""
+    seconds: float = 0.0
+    """How long that would be."""
 
 
 class Fenced(_Message, frozen=True, tag=16):

@@ -23,10 +23,12 @@ from vivace.errors import (
     EngineBusy,
     EngineDied,
     EngineError,
+    EngineFull,
     LinkError,
-    RequestError,
+    TooManyRequests,
+    Unavailable,
 )
-from vivace.link.frames import Tallied
+from vivace.link.frames import Run, Tallied
 from vivace.link.node_end import Begin, NodeEnd
 from vivace.logs import place_of
 from vivace.scheduling.queue import Job, Weights
@@ -37,6 +39,9 @@ __all__ = ["Works"]
 
 log = logging.getLogger("vivace.node")
 
+_TELL_AGAIN = 0.5
+"""Seconds for which one that waits is not told anew where it stands: many wait, and each of them is
+told through its gateway."""
 _TRACES = 4096
 """Runs whose engine's own notes are remembered."""
 _WEIGHTS = Weights()
@@ -45,7 +50,19 @@ _WEIGHTS = Weights()
 class _Waiting(Struct):
     begun: Begin
     position: int = 0
-    """As it was told last."""
+    at: float = float("-inf")
+    """As it was told last, and when."""
+
+
+def _tier(run: Run) -> Tier:
+    """What it waits for, as its gateway has it: those of another tier do not count, though the
+    engine be the same."""
+    return Tier(
+        name=f"{run.tier}@{run.engine}",
+        engines=(run.engine,),
+        queue=run.queue,
+        first_token=run.first_token,
+    )
 
 
 class Works:
@@ -60,7 +77,7 @@ class Works:
         self._engines = engines
         self._end = end
         self._changed = changed
-        self._scheduler = Scheduler([Tier(name=name, engines=(name,)) for name in rooms], rooms)
+        self._scheduler = Scheduler([], rooms)
         self._jobs: dict[str, Job] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._tasks: dict[str, asyncio.Task[Outcome]] = {}
@@ -76,8 +93,7 @@ class Works:
 
     def waiting(self, engine: str) -> int:
         """How many have no slot yet."""
-        lengths = self._scheduler.lengths()
-        return sum(length for (tier, _), length in lengths.items() if tier == engine)
+        return sum(each.begun.run.engine == engine for each in self._waiting.values())
 
     # -- who is next ------------------------------------------------------------------------------
 
@@ -86,10 +102,12 @@ class Works:
         if run.engine not in self._engines:
             self._refuse(run.run, EngineAbsent(f"This node has no engine {run.engine!r}."))
             return
+        tier = _tier(run)
+        self._scheduler.offer(tier)
         job = Job(
             id=run.run,
             owner=run.owner,
-            tier=run.engine,
+            tier=tier.name,
             kind=run.kind,
             place=run.conversation,
             cost=run.cost,
@@ -98,7 +116,10 @@ class Works:
         )
         try:
             decided = self._scheduler.submit(job, now)
-        except RequestError as error:
+        except TooManyRequests as error:
+            self._refuse(run.run, self._full(job, error, now))
+            return
+        except Unavailable as error:
             self._refuse(run.run, EngineBusy(error.message, retry_after=error.retry_after))
             return
         self._jobs[run.run] = job
@@ -108,6 +129,11 @@ class Works:
             self._start([decided])
         else:
             self._tell(run.run)
+
+    def _full(self, job: Job, error: TooManyRequests, now: float) -> EngineFull:
+        seconds = self._scheduler.waiting(job, now).seconds
+        code = error.code or ""
+        return EngineFull(error.message, code=code, seconds=seconds, retry_after=error.retry_after)
 
     def _refuse(self, run: str, error: EngineError) -> None:
         self._end.broke(run, how_it_broke(error, Tally()), time.monotonic())
@@ -146,14 +172,16 @@ class Works:
 
     def look(self) -> None:
         """Tell those that wait where they stand, if that has changed."""
-        for run in self._waiting:
-            self._tell(run)
+        now = time.monotonic()
+        for run, waits in self._waiting.items():
+            if now - waits.at >= _TELL_AGAIN:
+                self._tell(run)
 
     def _tell(self, run: str) -> None:
         waits = self._waiting[run]
         found = self._scheduler.waiting(self._jobs[run], time.monotonic())
         if found.position != waits.position:
-            waits.position = found.position
+            waits.position, waits.at = found.position, time.monotonic()
             placed = Placed(int(time.time()), found.position, found.seconds)
             self._end.said(run, (placed,), Tallied(), time.monotonic())
             self._changed()

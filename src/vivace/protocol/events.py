@@ -53,6 +53,7 @@ __all__ = [
     "SteerFailed",
     "SteerPending",
     "SteerReceipt",
+    "StreamError",
     "Usage",
 ]
 
@@ -326,6 +327,17 @@ class ErrorFrame(Struct, frozen=True, kw_only=True, tag="error"):
     status: int
     error: ErrorPayload
     stream_id: str | UnsetType = UNSET
+
+
+class StreamError(Struct, frozen=True, kw_only=True, tag="error"):
+    """The same among server-sent events: as OpenAI documents it, and with the ``error`` by which
+    its SDKs know one."""
+
+    sequence_number: int
+    code: str | None
+    message: str
+    param: str | None
+    error: ErrorPayload
 
 
 class InterruptAccepted(Struct, frozen=True, kw_only=True, tag="response.interrupt.accepted"):

@@ -6,6 +6,7 @@
     it had said something   where the engine is at fault: what was said stays, another goes on
     3 engines died          it may be the turn that they die of, so it is given up
     its engine is drained   wherever another may do it; nobody has failed
+    too many wait for it    where the fewest do; what two refuse, more would
 
 An engine that died under a turn may have it again once it is back, and one that was only silent if
 nobody else can; one that failed it may not.
@@ -19,6 +20,7 @@ from vivace.errors import (
     EngineDied,
     EngineDrained,
     EngineError,
+    EngineFull,
     EngineSilent,
     GaveUp,
 )
@@ -26,6 +28,8 @@ from vivace.errors import (
 __all__ = ["MOST_DEATHS", "Failover"]
 
 MOST_DEATHS = 3
+_MOST_REFUSALS = 2
+"""A fleet that is full is not asked from node to node."""
 
 
 class Failover:
@@ -33,6 +37,7 @@ class Failover:
 
     def __init__(self) -> None:
         self._deaths = 0
+        self._refusals = 0
         self.failed: frozenset[str] = frozenset()
         """Engines that shall not have it again."""
 
@@ -55,6 +60,10 @@ class Failover:
             ) from error
         if isinstance(error, EngineDrained):  # it may have it again, should it be brought back
             return self.failed | {engine}
+        if isinstance(error, EngineFull):
+            self._refusals += 1
+            if self._refusals == _MOST_REFUSALS:
+                return None
         if not error.elsewhere or (spoke and error.blame != "always"):
             return None
         if isinstance(error, EngineSilent):

@@ -318,6 +318,9 @@ class Ledger:
             if spent is not None and limit is not None:
                 meter.settle(spent, _cost(amount, limit), now)
 
+    def arrivals(self, owner: str, tier: str) -> tuple[float, ...]:
+        return (self._accounts.get((owner, tier)) or _Account()).arrivals
+
     def windows(
         self, owner: str, tier: str, limits: Limits, now: float, *, gateways: int = 1
     ) -> list[Window]:

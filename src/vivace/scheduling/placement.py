@@ -67,7 +67,8 @@ def place(key: str, replicas: Sequence[Replica], *, bound: float = 1.25) -> Plac
 
     While others have room, no replica takes more than ``bound`` times its fair share, rounded up:
     consistent hashing with bounded loads. A slow one's share is a quarter, which is still enough to
-    show that it has recovered.
+    show that it has recovered. One that has most of its slots free takes what is at home there,
+    whatever the others do: where little runs, a fair share is next to nothing.
     """
     known = {replica.name: replica for replica in replicas}
     usable = [replica for replica in known.values() if replica.healthy and replica.slots > 0]
@@ -81,7 +82,8 @@ def place(key: str, replicas: Sequence[Replica], *, bound: float = 1.25) -> Plac
         if not replica.healthy:
             reason = "down"
         elif replica.running < replica.slots:
-            if replica.running < ceil(bound * running * _weight(replica) / weight):
+            share = ceil(bound * running * _weight(replica) / weight)
+            if replica.running < max(share, _at_ease(replica)):
                 return Placed(name, why)
             spare = spare or Placed(name, why)
             reason = "slow" if replica.slow else "full"
@@ -100,6 +102,11 @@ def rank(key: str, running: Sequence[int], slots: int) -> int:
         placed.name if placed is not None else Ring({each.name: 1 for each in parts}).order(key)[0]
     )
     return int(name.removeprefix("rank "))
+
+
+def _at_ease(replica: Replica) -> int:
+    """How many it may have without anybody noticing."""
+    return 1 if replica.slow else ceil(replica.slots / 4)
 
 
 def _weight(replica: Replica) -> int:

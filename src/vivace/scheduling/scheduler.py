@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import inf
+from math import ceil, inf
 from typing import Literal
 
 from msgspec import Struct
 
-from vivace.errors import TooManyRequests, Unavailable
+from vivace.errors import Unavailable
 from vivace.scheduling.placement import BOUND, Breaker, Replica, Ring, place
 from vivace.scheduling.queue import KINDS, FairQueue, Job, Kind
-from vivace.scheduling.tiers import Tier, deserted
+from vivace.scheduling.tiers import Tier, begins_too_late, deserted, queue_full
 from vivace.scheduling.waits import Waits
 
 __all__ = ["Outcome", "Room", "Scheduler", "Started", "Verdict", "Waiting"]
@@ -70,6 +70,8 @@ class Started(Struct, frozen=True):
     engine: str
     epoch: int = 0
     """Of the engine's circuit, for ``judge``."""
+    waits: bool = False
+    """It will wait there, as far as is known here, and may be refused for that."""
 
 
 Verdict = Literal["good", "bad", "unknown", "later"]
@@ -132,6 +134,11 @@ class _Engine:
         running = slots if full else patient
         return Replica(self.name, slots, running, usable, self.breaker.is_slow)
 
+    @property
+    def pressure(self) -> float:
+        """How much it has to do, for what it can do at once."""
+        return max(self.running.total(), self.taken) / max(1, self.room.slots)
+
     def has_room(self, kind: Kind, now: float) -> bool:
         replica = self.replica(kind, now)
         return replica.healthy and replica.running < replica.slots
@@ -180,6 +187,10 @@ class Scheduler:
             engine.leaves = True
             engine.up = engine.silent = False
             self._forget(engine)
+
+    def offer(self, tier: Tier) -> None:
+        """What comes next for it has these bounds; its engines stay as they are."""
+        self._tiers[tier.name] = tier
 
     def _change(self, tiers: Iterable[Tier]) -> None:
         self._tiers = {tier.name: tier for tier in tiers}
@@ -325,6 +336,20 @@ class Scheduler:
         found = self._engines.get(engine)
         return found is not None and found.takes_turns(now) and not found.silent
 
+    def share(self, tier: str, engine: str, now: float) -> int:
+        """How many of those that may wait for a tier may do so at this engine, which has a queue
+        of its own: as many as it has of their slots, and one at least."""
+        known = self._tiers.get(tier)
+        if known is None or engine not in known.engines:  # it has just left
+            return 1
+        engines = [self._engines[name] for name in known.engines]
+        all_slots = sum(
+            each.room.slots
+            for each in engines
+            if each.room.queues and (each.name == engine or each.takes_turns(now))
+        )
+        return max(1, ceil(known.queue * self._engines[engine].room.slots / max(1, all_slots)))
+
     def is_left(self, engine: str, now: float) -> bool:
         """Whether it is silent, and turns go elsewhere because they can."""
         found = self._engines.get(engine)
@@ -361,18 +386,9 @@ class Scheduler:
         if job.begun:
             return
         if waiting.position > tier.queue:
-            raise TooManyRequests(
-                f"{tier.queue} turns wait for '{tier.name}' already; try again later.",
-                code="queue_full",
-                retry_after=max(1.0, waiting.seconds),
-            )
+            raise queue_full(tier, waiting.seconds)
         if tier.first_token is not None and waiting.seconds > tier.first_token:
-            raise TooManyRequests(
-                f"'{tier.name}' would begin after about {waiting.seconds:.0f} s, and its target "
-                f"is {tier.first_token:g} s; try again later.",
-                code="would_wait_too_long",
-                retry_after=max(1.0, waiting.seconds - tier.first_token),
-            )
+            raise begins_too_late(tier, waiting.seconds)
 
     def _pool(self, job: Job, now: float) -> list[_Engine]:
         """Which engines it may run on. A silent one may only be slow, so it is not left where no
@@ -399,7 +415,10 @@ class Scheduler:
         if placed is not None:
             return placed.name
         queues = {name: self._engines[name].room.slots for name in self._queueing(replicas)}
-        return next(iter(Ring(queues).order(job.place)), None)
+        order = Ring(queues).order(job.place)
+        if job.avoid:  # it is not at home anyway; where this is full, others are too
+            return min(order, key=lambda name: self._engines[name].pressure, default=None)
+        return next(iter(order), None)
 
     def _queueing(self, replicas: Iterable[Replica]) -> Iterator[str]:
         """Those at which one can wait."""
@@ -408,10 +427,11 @@ class Scheduler:
         )
 
     def _start(self, job: Job, engine: str, now: float) -> Started:
+        waits = not self._engines[engine].has_room(job.kind, now)
         epoch = self._engines[engine].breaker.begin(now)  # it may be the one probe
         assert epoch is not None, "it was found because its circuit is not open"
         self._engines[engine].running[job.kind] += 1
-        started = Started(job, engine, epoch)
+        started = Started(job, engine, epoch, waits)
         self._running[job.id] = (started, now)
         self._queue.charge(job.owner, job.cost)
         return started

@@ -10,11 +10,22 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from vivace.errors import Unavailable
+from vivace.errors import TooManyRequests, Unavailable
 from vivace.scheduling.limits import Limits
 from vivace.scheduling.queue import Kind
 
-__all__ = ["AUTO", "RULES", "Ask", "Rule", "Tier", "deserted", "kind_of", "route"]
+__all__ = [
+    "AUTO",
+    "RULES",
+    "Ask",
+    "Rule",
+    "Tier",
+    "begins_too_late",
+    "deserted",
+    "kind_of",
+    "queue_full",
+    "route",
+]
 
 AUTO = "auto"
 
@@ -41,6 +52,26 @@ def deserted(tier: str) -> Unavailable:
         "/readyz and the log of this server say which are missing.",
         code="engine_unavailable",
         retry_after=1,
+    )
+
+
+def queue_full(tier: Tier, seconds: float) -> TooManyRequests:
+    """What is said where as many wait as may. ``seconds``: how long one more would."""
+    return TooManyRequests(
+        f"{tier.queue} turns wait for '{tier.name}' already; try again later.",
+        code="queue_full",
+        retry_after=max(1.0, seconds),
+    )
+
+
+def begins_too_late(tier: Tier, seconds: float) -> TooManyRequests:
+    """What is said where one would wait for so many seconds, which is longer than it may."""
+    target = tier.first_token or 0.0
+    return TooManyRequests(
+        f"'{tier.name}' would begin after about {seconds:.0f} s, and its target is {target:g} s; "
+        "try again later.",
+        code="would_wait_too_long",
+        retry_after=max(1.0, seconds - target),
     )
 
 

@@ -116,6 +116,10 @@ class Store(Protocol):
     ) -> Done | Fenced:
         """Another engine goes on from ``said``. Attempts only ever count up."""
 
+    async def leave(self, response_id: str, epoch: int, said: bytes) -> Done | Fenced:
+        """For who took the turn from its holder of this epoch, unless there is something already
+        that was said."""
+
     async def park(self, response_id: str, epoch: int, seconds: float | None) -> Done | Fenced:
         """No engine works on it until its client is back; None: one does again."""
 
@@ -153,8 +157,11 @@ class Store(Protocol):
 
     # -- orders -----------------------------------------------------------------------------------
 
-    async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
-        """Put on record what somebody wants of an open turn, for its holder to find."""
+    async def order(
+        self, order: Order, key: Key | None = None, *, epoch: int | None = None
+    ) -> Ordered | NotOpen | KeyReused | Fenced:
+        """Put on record what somebody wants of an open turn, for its holder to find; or, with the
+        ``epoch`` by which it is held, what its holder has accepted."""
 
     async def asked_of(self, holder: str) -> list[Order]:
         """What others ask of turns that it holds, and it has not decided about."""

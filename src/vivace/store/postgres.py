@@ -76,6 +76,9 @@ class PostgresStore:
         row = (response_id, epoch, attempt, engine, said)
         return _guarded(await self._value(statements.ATTEMPT, *row))
 
+    async def leave(self, response_id: str, epoch: int, said: bytes) -> Done | Fenced:
+        return _guarded(await self._value(statements.LEAVE, response_id, epoch, said))
+
     async def park(self, response_id: str, epoch: int, seconds: float | None) -> Done | Fenced:
         return _guarded(await self._value(statements.PARK, response_id, epoch, seconds))
 
@@ -119,8 +122,10 @@ class PostgresStore:
 
     # -- orders -----------------------------------------------------------------------------------
 
-    async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
-        return await self._connections.run(lambda db: _order(db, order, key))
+    async def order(
+        self, order: Order, key: Key | None = None, *, epoch: int | None = None
+    ) -> Ordered | NotOpen | KeyReused | Fenced:
+        return await self._connections.run(lambda db: _order(db, order, key, epoch))
 
     async def asked_of(self, holder: str) -> list[Order]:
         return [Order(**row) for row in await self._rows(statements.ASKED_OF, holder)]
@@ -267,10 +272,12 @@ async def _parent(db: Connection, turn: NewTurn) -> UnknownParent | None:
     return UnknownParent("open") if parent["status"] is None else None
 
 
-async def _order(db: Connection, order: Order, key: Key | None) -> Ordered | NotOpen | KeyReused:
+async def _order(
+    db: Connection, order: Order, key: Key | None, epoch: int | None
+) -> Ordered | NotOpen | KeyReused | Fenced:
     row = (
         *(order.id, order.turn_id, order.owner, order.kind, order.input, order.state),
-        *(*_key(key), order.at_item_end, order.reply),
+        *(*_key(key), order.at_item_end, order.reply, epoch),
     )
     for _ in range(_TRIES):
         if await db.fetchval(statements.ORDER, *row) is not None:
@@ -283,6 +290,8 @@ async def _order(db: Connection, order: Order, key: Key | None) -> Ordered | Not
         turn = await db.fetchrow(statements.PARENT, order.turn_id, order.owner)
         if turn is None or turn["status"] is not None:
             return NotOpen(ended=turn is not None)
+    if epoch is not None:
+        return Fenced()
     raise StoreError(f"The store has another order under the id {order.id}; make a new one.")
 
 

@@ -135,6 +135,9 @@ class SqliteStore:
             lambda db: turns.attempt(db, response_id, epoch, attempt, engine, said)
         )
 
+    async def leave(self, response_id: str, epoch: int, said: bytes) -> Done | Fenced:
+        return await self._write(lambda db: turns.leave(db, response_id, epoch, said))
+
     async def park(self, response_id: str, epoch: int, seconds: float | None) -> Done | Fenced:
         until = None if seconds is None else self._clock() + seconds
         return await self._write(lambda db: turns.park(db, response_id, epoch, until))
@@ -189,8 +192,10 @@ class SqliteStore:
     ) -> None:
         await self._write(lambda db: orders.reply(db, order_id, owner, reply, state))
 
-    async def order(self, order: Order, key: Key | None = None) -> Ordered | NotOpen | KeyReused:
-        return await self._write(lambda db: orders.order(db, order, key, self._clock()))
+    async def order(
+        self, order: Order, key: Key | None = None, *, epoch: int | None = None
+    ) -> Ordered | NotOpen | KeyReused | Fenced:
+        return await self._write(lambda db: orders.order(db, order, key, self._clock(), epoch))
 
     async def mark(self, order_id: str, owner: str, state: OrderState) -> Order | None:
         return await self._write(lambda db: orders.mark(db, order_id, owner, state))

@@ -8,6 +8,7 @@ from typing import Any
 
 from vivace.store.values import (
     OPEN_ORDERS,
+    Fenced,
     Key,
     KeyReused,
     NotOpen,
@@ -45,18 +46,20 @@ ORDER BY orders.rowid
 
 
 def order(
-    db: sqlite3.Connection, order: Order, key: Key | None, now: float
-) -> Ordered | NotOpen | KeyReused:
+    db: sqlite3.Connection, order: Order, key: Key | None, now: float, epoch: int | None
+) -> Ordered | NotOpen | KeyReused | Fenced:
     if key is not None:
         used = key_used(db, order.owner, key, now)
         if used is not None:
             return used if isinstance(used, KeyReused) else Ordered(used)
     if find_order(db, order.id, order.owner) is not None:
         return Ordered(order.id)
-    sql = "SELECT status FROM turns WHERE id = ? AND owner = ?"
+    sql = "SELECT status, epoch FROM turns WHERE id = ? AND owner = ?"
     turn = db.execute(sql, (order.turn_id, order.owner)).fetchone()
     if turn is None or turn[0] is not None:
         return NotOpen(ended=turn is not None)
+    if epoch is not None and turn[1] != epoch:
+        return Fenced()
     if key is not None:
         keep_key(db, order.owner, key, order.id, now)
     db.execute(

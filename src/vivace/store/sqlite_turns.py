@@ -187,6 +187,14 @@ def attempt(
     return Done() if done else Fenced()
 
 
+def leave(db: sqlite3.Connection, response_id: str, epoch: int, said: bytes) -> Done | Fenced:
+    sql = (
+        "UPDATE turns SET said = ? "
+        "WHERE id = ? AND epoch = ? + 1 AND status IS NULL AND ifnull(length(said), 0) = 0"
+    )
+    return Done() if db.execute(sql, (said, response_id, epoch)).rowcount else Fenced()
+
+
 def park(
     db: sqlite3.Connection, response_id: str, epoch: int, until: float | None
 ) -> Done | Fenced:

@@ -17,6 +17,7 @@ __all__ = [
     "FIND_ORDER",
     "HELD",
     "KEY",
+    "LEAVE",
     "LOAD",
     "MARK",
     "OPEN_TURNS",
@@ -101,6 +102,12 @@ PARENT = "SELECT status, broken FROM turns WHERE id = $1 AND owner = $2"
 ATTEMPT = """
 UPDATE turns SET attempt = $3, engine = $4, said = $5
 WHERE id = $1 AND epoch = $2 AND status IS NULL AND attempt <= $3
+RETURNING id
+"""
+
+LEAVE = """
+UPDATE turns SET said = $3
+WHERE id = $1 AND epoch = $2 + 1 AND status IS NULL AND coalesce(length(said), 0) = 0
 RETURNING id
 """
 
@@ -208,7 +215,8 @@ WHERE id = $1 AND owner = $2 AND coalesce(length(reply), 0) = 0
 
 ORDER = f"""
 WITH allowed AS (
-    SELECT id FROM turns WHERE id = $2 AND owner = $3 AND status IS NULL FOR SHARE
+    SELECT id FROM turns WHERE id = $2 AND owner = $3 AND status IS NULL
+    AND epoch = coalesce($12, epoch) FOR SHARE
 ), kept AS (
     {_KEPT_KEY.format(owner="$3", id="$1", key="$7", hash="$8", seconds="$9")}
 )

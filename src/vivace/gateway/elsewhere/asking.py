@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vivace.conversation.response import read_response
 from vivace.conversation.steering import Desk
 from vivace.errors import RequestError, Unavailable
 from vivace.gateway.ids import new_id
@@ -40,7 +41,7 @@ from vivace.protocol.events import (
 )
 from vivace.protocol.once import key_reused
 from vivace.protocol.requests import Interrupt, Steer
-from vivace.store.base import Key, KeyReused, NotOpen, OpenTurn, Order, OrderKind
+from vivace.store.base import Fenced, Key, KeyReused, NotOpen, OpenTurn, Order, OrderKind
 
 __all__ = ["Asking", "Pauses", "Reply", "line_of"]
 
@@ -133,11 +134,15 @@ class Asking:
         for turn in known:
             if turn.holder == self._keeper.holder:
                 mine = True
-            elif turn.silent is None or turn.silent > self._keeper.presence.dead_after:
+            elif self._is_orphaned(turn):
                 await self._recovery.take(turn)
         if mine:  # it may be on its way here just now
             await self._recovery.taken()
         return known
+
+    def _is_orphaned(self, turn: OpenTurn) -> bool:
+        presence = self._keeper.presence
+        return presence.may_judge and (turn.silent is None or turn.silent > presence.dead_after)
 
     async def bring(self, turn: OpenTurn) -> None:
         """Have it here, where its client is, if it can be moved."""
@@ -156,7 +161,8 @@ class Asking:
     async def tell(self, turn: OpenTurn, event: Steer | Interrupt) -> Told | None:
         """None when it has ended meanwhile; raises ``Unavailable`` if its holder is silent."""
         if isinstance(event, Interrupt):
-            return await self._ask(turn, _order(turn, "interrupt"), None)
+            told = await self._ask(turn, _order(turn, "interrupt"), None)
+            return told or await self._interrupted(turn)
         if event.when == "end_thinking":
             if bytes(event.input) != b"null":
                 return _failed(event, "To end the thinking takes no input; send that by itself.")
@@ -169,6 +175,16 @@ class Asking:
             _order(turn, "steer"), input=bytes(event.input), at_item_end=event.when == "item_end"
         )
         return _as_asked(event, await self._ask(turn, order, stored_key(event.once)))
+
+    async def _interrupted(self, turn: OpenTurn) -> Told | None:
+        """Its end may come on record before what was answered."""
+        record = await self._store.find(turn.id, turn.owner)
+        if record is None or record.status is None:
+            return None
+        details = read_response(record.response).incomplete_details
+        if details is None or details.reason != "interrupted":
+            return None
+        return Told(InterruptAccepted(response_id=turn.id), None)
 
     async def cancel(self, turn: OpenTurn) -> None:
         """Returns when it has ended. Raises ``Unavailable``."""
@@ -187,7 +203,7 @@ class Asking:
         outcome = await self._store.order(order, key)
         if isinstance(outcome, KeyReused):
             raise key_reused()
-        if isinstance(outcome, NotOpen):
+        if isinstance(outcome, NotOpen | Fenced):
             return None
         if turn.holder == self._keeper.holder:
             await self.look_here()

@@ -15,6 +15,7 @@ from vivace.conversation.response import open_response, read_response
 from vivace.conversation.session import Ticket
 from vivace.conversation.so_far import SoFar
 from vivace.conversation.steering import Accepted
+from vivace.conversation.tickets import id_after
 from vivace.conversation.turn import Turn
 from vivace.errors import LogError
 from vivace.gateway.keeping.handed_over import handed_over
@@ -98,6 +99,11 @@ class Adopted(Struct):
         return ticket
 
     # -- steers that were on their way ------------------------------------------------------------
+
+    @property
+    def successor(self) -> str:
+        """What follows it, if it is steered."""
+        return self._successor or id_after(self.record.id)
 
     def take_steers(self, steers: Iterable[Order]) -> None:
         """They are carried out when it goes on. An end that is not on record was told to nobody,

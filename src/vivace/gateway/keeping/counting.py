@@ -11,7 +11,20 @@ import msgspec
 from msgspec import Struct
 
 from vivace.gateway.metrics import Metrics
-from vivace.store.base import Done, Ended, Fenced, SteersGone, Store, Taken, TurnEnd
+from vivace.store.base import (
+    Done,
+    Ended,
+    Fenced,
+    Key,
+    KeyReused,
+    NotOpen,
+    Order,
+    Ordered,
+    SteersGone,
+    Store,
+    Taken,
+    TurnEnd,
+)
 
 __all__ = ["counted"]
 
@@ -62,6 +75,14 @@ class _Counted:
     ) -> Done | Fenced:
         outcome = await self._store.attempt(response_id, epoch, attempt, engine, said)
         return self._noted("attempt", outcome)
+
+    async def leave(self, response_id: str, epoch: int, said: bytes) -> Done | Fenced:
+        return await self._store.leave(response_id, epoch, said)
+
+    async def order(
+        self, order: Order, key: Key | None = None, *, epoch: int | None = None
+    ) -> Ordered | NotOpen | KeyReused | Fenced:
+        return self._noted("order", await self._store.order(order, key, epoch=epoch))
 
     async def end(self, end: TurnEnd) -> Ended | Fenced | SteersGone:
         outcome = self._noted("end", await self._store.end(end))

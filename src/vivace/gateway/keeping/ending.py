@@ -10,10 +10,11 @@ from vivace.conversation.chain import Link
 from vivace.conversation.response import open_response
 from vivace.conversation.session import Say, Ticket
 from vivace.conversation.turn import Turn
-from vivace.errors import RequestError, Unavailable
+from vivace.errors import RequestError, StoreError, Unavailable
 from vivace.gateway.archive import Archive
 from vivace.gateway.cancelling import cancels_of_others
 from vivace.gateway.ids import now
+from vivace.gateway.keeping.handed_over import to_hand_over, without_end
 from vivace.gateway.keeping.kept import Keeper, KeptTurn, TakenAway
 from vivace.gateway.runs import Run
 from vivace.protocol.codec import error_frame
@@ -67,12 +68,24 @@ class Ending:
         """Another gateway has the turn and its steers, and tells its end; here nobody does."""
         ticket, home, run.taken = run.ticket, run.home, True
         log.warning("taken away request_id=%s turn=%s", name, run.id)
+        await self._leave(run)
         if ticket.follower is not None:
             self._keeper.forget(ticket.follower.id)
         ticket.steers, ticket.follower = [], None
         why = _handed_over(run.id) if run.id in self.given_up else _taken(run.id)
         told = Say(error_frame(why, ticket.lane))
         await home.act([told, *home.settle(ticket, None)])
+
+    async def _leave(self, run: Run) -> None:
+        """Who took it may have found nobody else who knows what was said."""
+        kept, record = run.kept, run.record
+        if kept is None or record is None or run.log_is_elsewhere or run.id in self.given_up:
+            return
+        said = to_hand_over(kept.epoch, record.created, without_end(record.packed()))
+        try:
+            await self._keeper.store.leave(run.id, kept.epoch, said)
+        except StoreError as error:
+            log.warning("what was said is not left turn=%s", run.id, exc_info=error)
 
     def _follows(
         self, follower: Ticket | None, link: Link, turn: Turn, owner: str

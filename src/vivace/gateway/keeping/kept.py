@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
@@ -49,7 +50,7 @@ from vivace.store.base import (
     UnknownParent,
 )
 
-__all__ = ["Keeper", "KeptTurn", "Repeated", "Request", "TakenAway", "stored_key"]
+__all__ = ["Keeper", "KeptTurn", "Repeated", "Request", "TakenAway", "not_applied", "stored_key"]
 
 log = logging.getLogger("vivace.turns")
 
@@ -81,6 +82,11 @@ def stored_key(once: Once | None) -> Key | None:
     return None if once is None else Key(key=once.key, request_hash=once.fingerprint)
 
 
+class _Doubtful(Struct, frozen=True):
+    owner: str
+    since: float
+
+
 class Keeper:
     """Where this process keeps its turns."""
 
@@ -109,7 +115,7 @@ class Keeper:
         self.owed = Owed(store, self.forget)
         self.on_record: set[str] = set()
         """Turns to come that went on record with the end of those they follow."""
-        self.doubtful: set[str] = set()
+        self.doubtful: dict[str, _Doubtful] = {}
         """Turns with a key that may be on record, though their client was told otherwise."""
 
     def _claims(self) -> Claims:
@@ -119,11 +125,15 @@ class Keeper:
     async def _lose_next(self, turn_id: str) -> None:
         self.taken.add(turn_id)
 
+    def lasts(self, turn_id: str) -> bool:
+        """Whether a turn to come can be handed over: it is on record, and others share that."""
+        return self.presence.shared and turn_id in self.on_record
+
     def may_be_on_record(self, new: NewTurn) -> None:
         """Though its client is told otherwise: under its key it can begin after all, without one
         nobody can ask for it."""
         if new.key is not None:
-            self.doubtful.add(new.id)
+            self.doubtful[new.id] = _Doubtful(new.owner, time.monotonic())
         else:
             self.owed.withdraw(new)
 
@@ -215,8 +225,11 @@ class KeptTurn:
         self._accepting: asyncio.Task[None] | None = None
         self._on_record: asyncio.Future[bool] | None = None
         """Whether it came there; None for one that was there before."""
+        self._begins: Callable[[], None] | None = None
+        """Puts it on record, where that waits for the first that happens to it."""
         self._awaited = False
         self._ordered: set[str] = set()
+        self._refused: set[str] = set()
         """Its steers that are on record."""
         self.lost = False
         """It is not on record, and goes on all the same."""
@@ -244,6 +257,11 @@ class KeptTurn:
             on_record is None or (on_record.done() and on_record.result() and not self.lost)
         )
 
+    @property
+    def may_be_refused(self) -> bool:
+        """Whether it is not on record, nor on its way there."""
+        return self._begins is not None
+
     async def lose(self) -> None:
         self.fall_silent()
 
@@ -257,13 +275,18 @@ class KeptTurn:
     def accept(self, turned_away: Callable[[], None]) -> None:
         """Begin to put it on record. ``turned_away`` is called if it may not be."""
         self._keeper.open[self.id] = self
-        self._on_record = asyncio.get_running_loop().create_future()
+        self._on_record = self._on_record or asyncio.get_running_loop().create_future()
         self._accepting = self._write(self._accept(turned_away, self._on_record))
 
-    def put_on_record(self, turned_away: Callable[[], None]) -> None:
-        """The same, unless it is there already."""
+    def put_on_record(self, turned_away: Callable[[], None], *, later: bool = False) -> None:
+        """The same, unless it is there already. ``later``: with the first that happens to it. Until
+        then it may be refused, and leaves no trace."""
         if self.id not in self._keeper.on_record:
-            self.accept(turned_away)
+            if later:
+                self._on_record = asyncio.get_running_loop().create_future()
+                self._begins = partial(self.accept, turned_away)
+            else:
+                self.accept(turned_away)
             return
         self._keeper.on_record.discard(self.id)
         self.told_otherwise = True
@@ -308,6 +331,9 @@ class KeptTurn:
     # -- what happens to it -----------------------------------------------------------------------
 
     def enter(self, entry: Entry) -> None:
+        if self._begins is not None:
+            begin, self._begins = self._begins, None
+            begin()
         if self._keeper.journal is not None:
             self._keeper.journal.append(self._new.id, encode_entry(entry))
 
@@ -354,7 +380,12 @@ class KeptTurn:
         )
         try:
             if await self.begun():
-                outcome = await self._keeper.store.order(order, stored_key(given.once))
+                key = stored_key(given.once)
+                outcome = await self._keeper.store.order(order, key, epoch=self.epoch)
+                if isinstance(outcome, Fenced):
+                    self._refused.add(given.id)
+                    self.fall_silent()
+                    return
                 if outcome == Ordered(given.id):
                     self._ordered.add(given.id)
                 else:
@@ -370,6 +401,10 @@ class KeptTurn:
         log.error("fault turn=%s", self._new.id, exc_info=error)
         self.stop("fault")
 
+    def has_refused(self, steer_id: str) -> bool:
+        """Whether another gateway had the turn before this steer was on record."""
+        return steer_id in self._refused
+
     async def written(self) -> None:
         """Wait until all that was begun to be written is."""
         while self._writes:
@@ -382,6 +417,8 @@ class KeptTurn:
     ) -> None:
         """Raises ``StoreError`` when it cannot be put on record, ``TakenAway`` when it may not."""
         await self.written()
+        if follows is not None:
+            await self._keeper.presence.back()
         if self.taken:
             raise TakenAway
         if self.lost:
@@ -417,6 +454,9 @@ class KeptTurn:
 
     def close(self) -> None:
         """Nothing more needs to be known of how it went, unless its end is still to be written."""
+        if self._begins is not None and self._on_record is not None:
+            self._begins = None
+            self._on_record.set_result(False)
         if self._keeper.open.get(self.id) is self:
             del self._keeper.open[self.id]
         if self._new.id not in self._keeper.owed:
@@ -443,6 +483,15 @@ class KeptTurn:
         self._writes.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waits for it is told
+
+
+def not_applied(response_id: str) -> Unavailable:
+    return Unavailable(
+        f"Another server took response '{response_id}' over before this was on record. The steer "
+        "will not be applied; send it again.",
+        code="response_elsewhere",
+        retry_after=1,
+    )
 
 
 def _why_not(outcome: object, new: NewTurn) -> RequestError | Repeated:

@@ -47,15 +47,23 @@ class Presence:
         self._renewed = asyncio.Event()
         self.claims: list[Callable[[], Claims]] = []
         """Who knows of turns that are held here."""
-        self.lapses = 0
+        self._back_at = -math.inf
         self._beating = asyncio.Lock()
         self._away = False
+        self._back = asyncio.Event()
+        self._back.set()
 
     @property
     def sure(self) -> bool:
         """Whether nobody can have taken what is held here."""
         now = time.monotonic()
         return now < self._until or (self._alone and now < self._awake + self._lease)
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether who was not heard of is gone. Who was cut off itself waits as long as that takes:
+        others may have been cut off with it, and be back by then."""
+        return time.monotonic() >= self._back_at + self.dead_after
 
     async def renewed(self) -> None:
         """Wait until that is so again; then what was taken meanwhile is known, too."""
@@ -90,7 +98,8 @@ class Presence:
             return orders
         company = await self._store.company(self._holder, _COMPANY)
         if not self.sure:
-            self.lapses += 1
+            if self._until:  # else it was only just started, or silent of its own will
+                self._back_at = began
             await self.look()
         self._alone = not company
         self.gateways = company + 1
@@ -104,10 +113,17 @@ class Presence:
         heartbeat calls it back. After it, what was taken is known before anything is said."""
         async with self._beating:
             self._away, self._until, self._alone = True, 0.0, False
+            self._back.clear()
         try:
             yield
         finally:
             self._away = False  # the next heartbeat looks at what was taken
+            self._back.set()
+
+    async def back(self) -> None:
+        """Wait until it is not away: what would come on record meanwhile, others would find without
+        what was said of it."""
+        await self._back.wait()
 
     async def look(self) -> None:
         """Let go of what others have taken. What begins or ends meanwhile is looked at by its own

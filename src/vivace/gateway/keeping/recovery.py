@@ -27,22 +27,36 @@ from msgspec.structs import replace
 from vivace.conversation.chain import Link
 from vivace.conversation.log import Entry, Failed, Jumped, Stopped, encode
 from vivace.conversation.response import open_response
-from vivace.conversation.session import Ticket
+from vivace.conversation.session import Limits, Ticket
+from vivace.conversation.steering import Accepted, Desk, SteerCode
 from vivace.conversation.turn import Turn
-from vivace.errors import LogError, RequestError, StoreError
+from vivace.errors import InvalidRequest, LogError, RequestError, StoreError
 from vivace.gateway.archive import Archive
-from vivace.gateway.ids import now
+from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.adopted import Adopted, read, read_log
-from vivace.gateway.keeping.kept import Keeper
+from vivace.gateway.keeping.handed_over import handed_over
+from vivace.gateway.keeping.kept import Keeper, not_applied, stored_key
 from vivace.gateway.keeping.presence import Claims
-from vivace.gateway.ports import EngineLog, EngineLogs, Record, RunDirectory, Told
+from vivace.gateway.keeping.waiting import WaitingTurn
+from vivace.gateway.ports import EngineLog, EngineLogs, RunDirectory, Told
+from vivace.protocol.codec import decode_steer_input, error_frame
 from vivace.protocol.codec import encode as encode_wire
-from vivace.protocol.codec import error_frame
-from vivace.protocol.events import Response, ResponseEvent
+from vivace.protocol.events import InterruptAccepted, ResponseEvent
+from vivace.protocol.once import key_reused
 from vivace.protocol.requests import Interrupt, Steer
-from vivace.store.base import Fenced, Kept, OpenTurn, Order, Orphan, TurnEnd, TurnRecord
+from vivace.store.base import (
+    Fenced,
+    Kept,
+    KeyReused,
+    NotOpen,
+    OpenTurn,
+    Order,
+    Orphan,
+    TurnEnd,
+    TurnRecord,
+)
 
-__all__ = ["Recovery", "WaitingTurn"]
+__all__ = ["Recovery"]
 
 log = logging.getLogger("vivace.turns")
 
@@ -50,87 +64,13 @@ _LOST = (
     "This server stopped while it was in progress, and what it had said until then is lost; send "
     "the request again."
 )
+_LEAVES_WITHIN, _LOOK = 3.0, 0.05
+"""Seconds in which a gateway that lives finds out what was taken from it, and leaves what was said;
+and between two looks for that."""
+_ARRIVES_WITHIN = 10.0
+"""Seconds after which what the store was asked to write is on record, or never will be."""
+_MOST_STEERS = Limits().steers
 _UNABLE = "This server stopped while it was in progress, and cannot go on with it; send it again."
-
-
-class WaitingTurn:
-    """One that no engine works on: it waits for its client, or in the background for an engine."""
-
-    def __init__(
-        self,
-        recovery: Recovery,
-        adopted: Adopted,
-        record: Record,
-        seconds: float,
-        log: EngineLog | None = None,
-    ) -> None:
-        """``record`` tells its events; ``seconds``: how long it waits for its client. ``log``: what
-        its engine says, if that goes on with it."""
-        self.adopted = adopted
-        self.record = record
-        self.log = log
-        self.until = time.monotonic() + seconds
-        self.not_before = 0.0
-        """When an engine may have room for it again."""
-        self.reviving: asyncio.Task[RequestError | None] | None = None
-        self.busy = asyncio.Lock()
-        """Of who ends it or gives it to an engine."""
-        self.over = False
-        """It was ended, or it runs."""
-        self._recovery = recovery
-        self._seconds = seconds
-        self._turn = adopted.turn()
-
-    @property
-    def id(self) -> str:
-        return self.adopted.record.id
-
-    @property
-    def owner(self) -> str:
-        return self.adopted.record.owner
-
-    @property
-    def background(self) -> bool:
-        return self.adopted.record.background
-
-    @property
-    def wanted(self) -> bool:
-        """Whether it needs nobody to come for it, or somebody reads it."""
-        return self.background or self.log is not None or self.record.unread_since is None
-
-    @property
-    def late(self) -> bool:
-        """Whether its client has not come back in time."""
-        unread = self.record.unread_since
-        until = math.inf if unread is None else max(self.until, unread + self._seconds)
-        return until < time.monotonic()
-
-    def leave_engine(self) -> None:
-        """What it says from now on is not wanted; what it has said is here."""
-        if self.log is not None:
-            self.log.close()
-            self.log = None
-
-    def wait(self) -> None:
-        """For its client, as long again."""
-        self.until = time.monotonic() + self._seconds
-
-    def answers_to(self, response_id: str) -> bool:
-        return response_id == self.id or response_id in self.adopted.line
-
-    async def response(self) -> Response:
-        return self._turn.response
-
-    async def cancel(self) -> None:
-        await self._recovery.cancel(self)
-
-    async def tell(self, event: Steer | Interrupt) -> Told:
-        why = (
-            "No engine works on the response yet since this server was started; try again."
-            if self.background
-            else "The response waits for its client since this server was started; resume it first."
-        )
-        return Told(error_frame(RequestError(why, code="response_not_active")), None)
 
 
 class Recovery:
@@ -167,13 +107,15 @@ class Recovery:
         journal = keeper.journal
         said = {kept.id: kept for kept in journal.left()} if journal is not None else {}
         await keeper.presence.beat()
+        if dead_after and not keeper.presence.may_judge:
+            return 0
         while True:
             async with self._taking:
                 for orphan in await keeper.store.orphans(keeper.holder, dead_after):
                     self._left[orphan.id] = orphan
                 if not self._left:
                     break
-                taken += await self._take_over(said, dead_after)
+                taken += await self._take_over([*self._left.values()], said, dead_after)
         if journal is not None:
             journal.forget_left()
         if taken:
@@ -199,18 +141,19 @@ class Recovery:
         if record is None or record.status is not None:
             return
         if await self._nodes.has(turn.id, record.attempt):
-            await self._take(turn, dead_after=0)
+            await self._take(turn, dead_after=0, lives=True)
 
-    async def _take(self, turn: OpenTurn, dead_after: float) -> None:
+    async def _take(self, turn: OpenTurn, dead_after: float, *, lives: bool = False) -> None:
+        """``lives``: who has it is there, and finds out that it was taken."""
         async with self._taking:
-            self._left[turn.id] = Orphan(
+            orphan = self._left[turn.id] = Orphan(
                 id=turn.id,
                 owner=turn.owner,
                 epoch=turn.epoch,
                 background=turn.background,
                 parked_until=None,
             )
-            await self._take_over({}, dead_after)
+            await self._take_over([orphan], {}, dead_after, lives=lives)
 
     async def taken(self) -> None:
         """Wait until what is being taken is here."""
@@ -227,9 +170,16 @@ class Recovery:
         if not waiting.over:
             await self._lose(waiting)
 
-    async def _take_over(self, said: Mapping[str, Kept], dead_after: float) -> int:
+    async def _take_over(
+        self,
+        orphans: Iterable[Orphan],
+        said: Mapping[str, Kept],
+        dead_after: float,
+        *,
+        lives: bool = False,
+    ) -> int:
         keeper, turns = self._keeper, list[TurnRecord]()
-        for orphan in [*self._left.values()]:
+        for orphan in orphans:
             if orphan.id in self._waiting or orphan.id in keeper.open:  # since it was found
                 del self._left[orphan.id]
                 continue
@@ -240,18 +190,20 @@ class Recovery:
                 turns.append(outcome.turn)
         orders = await keeper.presence.beat()
         # Together: a node that does not answer is waited for.
-        adopting = (self._adopt_left(turn, said.get(turn.id), orders) for turn in turns)
+        adopting = (self._adopt_left(each, said.get(each.id), orders, lives) for each in turns)
         failed = await asyncio.gather(*adopting, return_exceptions=True)
         for error in filter(None, failed):
             raise error
         return len(turns)
 
     async def _adopt_left(
-        self, record: TurnRecord, left: Kept | None, orders: Iterable[Order]
+        self, record: TurnRecord, left: Kept | None, orders: Iterable[Order], lives: bool
     ) -> None:
         log = None
         if left is None and self._nodes is not None:
             log = await self._nodes.take(record.id, record.epoch, record.attempt)
+        if log is None and lives:  # its node fell silent in this very moment
+            record = await self._left_by(record)
         runs_on = False
         try:
             adopted = read(record, left) if log is None else await self._of_node(record, log)
@@ -260,6 +212,18 @@ class Recovery:
             if log is not None and not runs_on:
                 log.close()
         del self._left[record.id]
+
+    async def _left_by(self, record: TurnRecord) -> TurnRecord:
+        """With what was said, by who had the turn before: that is put on record as soon as it is
+        known there that the turn was taken."""
+        until = time.monotonic() + _LEAVES_WITHIN
+        while handed_over(record) is None and time.monotonic() < until:
+            await asyncio.sleep(_LOOK)
+            found = await self._keeper.store.find(record.id, record.owner)
+            if found is None or found.epoch != record.epoch:
+                break
+            record = found
+        return record
 
     async def _of_node(self, record: TurnRecord, log: EngineLog) -> Adopted:
         """A word of the newest attempt may be told when that is on record."""
@@ -295,7 +259,9 @@ class Recovery:
                 await self._keeper.store.park(record.id, record.epoch, self._seconds)
         return False
 
-    async def _hold(self, adopted: Adopted, log: EngineLog | None = None) -> WaitingTurn:
+    async def _hold(
+        self, adopted: Adopted, log: EngineLog | None = None, *, begins: bool = False
+    ) -> WaitingTurn:
         """It can be found and read, and waits for an engine."""
         record = adopted.record
         self._keeper.remember(adopted.record.id, adopted.created, map(encode, adopted.entries))
@@ -304,7 +270,8 @@ class Recovery:
             told.enter(entry)
         told.said(adopted.turn().next_number - 1)
         seconds = math.inf if record.background else self._seconds
-        waiting = self._waiting[record.id] = WaitingTurn(self, adopted, told, seconds, log)
+        waiting = WaitingTurn(self, adopted, told, seconds, log, begins=begins)
+        self._waiting[record.id] = waiting
         await self._runs.began(waiting)
         return waiting
 
@@ -312,7 +279,7 @@ class Recovery:
 
     async def find(self, response_id: str, owner: str) -> WaitingTurn | None:
         if response_id in self._keeper.doubtful:
-            await self._begin_after_all(response_id, owner)
+            await self._begin_after_all(response_id)
         found = self._waiting.get(response_id)
         return found if found is not None and found.owner == owner else None
 
@@ -329,12 +296,23 @@ class Recovery:
         now = time.monotonic()
         return [each for each in self._waiting.values() if each.wanted and each.not_before <= now]
 
-    async def _begin_after_all(self, response_id: str, owner: str) -> None:
+    async def begin_doubtful(self) -> None:
+        """Who sends such a request again may do so at another gateway, which waits for this one.
+        Raises ``StoreError``."""
+        for response_id in [*self._keeper.doubtful]:
+            await self._begin_after_all(response_id)
+
+    async def _begin_after_all(self, response_id: str) -> None:
         """One that went on record though its client was refused: nobody has heard a word of it."""
-        record = await self._keeper.store.find(response_id, owner)
-        if record is not None and response_id in self._keeper.doubtful:
-            self._keeper.doubtful.discard(response_id)
-            await self._hold(read(record, None))
+        doubtful = self._keeper.doubtful
+        if (asked := doubtful.get(response_id)) is None:
+            return
+        record = await self._keeper.store.find(response_id, asked.owner)
+        if record is None:
+            if time.monotonic() > asked.since + _ARRIVES_WITHIN:
+                doubtful.pop(response_id, None)
+        elif doubtful.pop(response_id, None) and record.holder == self._keeper.holder:
+            await self._hold(read(record, None), begins=True)
 
     async def parent(self, adopted: Adopted) -> Link | None:
         record = adopted.record
@@ -381,6 +359,60 @@ class Recovery:
                 except StoreError:
                     waiting.until = time.monotonic() + 1.0  # it is away, and tells of it itself
 
+    async def steer(self, waiting: WaitingTurn, event: Steer) -> Told:
+        """It is on record when this returns, and carried out as soon as an engine works on the
+        turn. One that has an ``id`` is on record already."""
+        async with waiting.busy:
+            if not waiting.over:
+                return await self._steer(waiting, event)
+        run = await self._runs.find(waiting.id, waiting.owner)
+        if run is not None:  # an engine was faster
+            return await run.tell(event)
+        return _refused(event, "response_already_completed", "The response has ended.")
+
+    async def _steer(self, waiting: WaitingTurn, event: Steer) -> Told:
+        adopted = waiting.adopted
+        if len(adopted.steers) >= _MOST_STEERS:
+            why = f"{_MOST_STEERS} steers are waiting for this response already."
+            return _refused(event, "too_many_pending_steers", why)
+        try:
+            items = decode_steer_input(event.input)
+        except RequestError as error:
+            return _refused(event, "invalid_input", error.message)
+        steer = Order(
+            id=event.id or new_id("steer"),
+            turn_id=waiting.id,
+            owner=waiting.owner,
+            kind="steer",
+            input=bytes(event.input),
+            at_item_end=event.when == "item_end",
+        )
+        if event.id is None:
+            key, epoch = stored_key(event.once), adopted.record.epoch
+            outcome = await self._keeper.store.order(steer, key, epoch=epoch)
+            if isinstance(outcome, Fenced):
+                await self._lose(waiting)
+                return Told(error_frame(not_applied(waiting.id)), None)
+            if isinstance(outcome, KeyReused):
+                raise key_reused()
+            if isinstance(outcome, NotOpen):
+                return _refused(event, "response_already_completed", "The response has ended.")
+            steer = replace(steer, id=outcome.order_id)
+        if all(each.id != steer.id for each in adopted.steers):
+            adopted.take_steers((*adopted.steers, steer))
+        accepted = Accepted(steer.id, event.previous_response_id, event.input, items)
+        return Told(Desk().accepted(accepted, None), adopted.successor)
+
+    async def interrupt(self, waiting: WaitingTurn, event: Interrupt) -> Told:
+        async with waiting.busy:
+            if await self.give_up(waiting, Stopped(now(), "interrupt")):
+                return Told(InterruptAccepted(response_id=waiting.id), None)
+        run = await self._runs.find(waiting.id, waiting.owner)
+        if run is not None:  # an engine was faster, or another gateway
+            return await run.tell(event)
+        ended = InvalidRequest("The response has ended.", code="response_already_completed")
+        return Told(error_frame(ended), None)
+
     async def cancel(self, waiting: WaitingTurn) -> None:
         await self._end_waiting(waiting, Stopped(now(), "cancel"))
         run = await self._runs.find(waiting.id, waiting.owner)
@@ -391,31 +423,33 @@ class Recovery:
         async with waiting.busy:
             await self.give_up(waiting, how)
 
-    async def give_up(self, waiting: WaitingTurn, how: Entry | None = None) -> None:
-        """Nothing will come of it; who reads it is told. For who has it ``busy``."""
+    async def give_up(self, waiting: WaitingTurn, how: Entry | None = None) -> bool:
+        """Nothing will come of it; who reads it is told. For who has it ``busy``. Whether it was
+        still to be ended, and by us."""
         if waiting.over:
-            return
+            return False
         how = how or Failed(now(), "server_restarted", _UNABLE)
         ended = await self._end(waiting.adopted, how)
         if ended is None:
             await self._lose(waiting)
-            return
+            return False
         waiting.record.enter(how)
         waiting.record.said(ended.next_number - 1)
         await self._drop(waiting)
+        return True
 
     async def _lose(self, waiting: WaitingTurn) -> None:
         """It is another's by now, who tells its end: what is here is not all of it."""
-        await self._drop(waiting)
+        await self._drop(waiting, lost=True)
         self._keeper.forget(waiting.id)
         await self._archive.events.delete(waiting.id, waiting.owner)
 
-    async def _drop(self, waiting: WaitingTurn) -> None:
+    async def _drop(self, waiting: WaitingTurn, *, lost: bool = False) -> None:
         waiting.over = True
         waiting.leave_engine()
         self._waiting.pop(waiting.id, None)
         await self._runs.ended(waiting)
-        await waiting.record.end(steered=False)
+        await waiting.record.end(steered=False, lost=lost)
 
     async def refused(self, ticket: Ticket, how: Failed) -> list[ResponseEvent]:
         """A turn that the one before it put on record: that has its steers, so they are not handed
@@ -429,9 +463,11 @@ class Recovery:
         model = ticket.request.body.model or ""
         turn = Turn(open_response(ticket.request, ticket.id, model, how.at), ticket.lane)
         events = turn.apply(how)
+        end = _end_of(turn, epoch=1)
         try:
-            await self._keeper.store.end(_end_of(turn, epoch=1))
-        except StoreError as error:  # it fails when this server is started again
+            await self._keeper.store.end(end)
+        except StoreError as error:
+            self._keeper.owed.end(end)
             log.warning("an end is not on record turn=%s: %s", ticket.id, error)
         return events
 
@@ -443,6 +479,10 @@ class Recovery:
         outcome = await self._keeper.store.end(_end_of(turn, record.epoch))
         self._keeper.forget(record.id)
         return None if isinstance(outcome, Fenced) else turn
+
+
+def _refused(event: Steer, code: SteerCode, why: str) -> Told:
+    return Told(Desk().failed(event, None, code, why), None)
 
 
 def _end_of(turn: Turn, epoch: int) -> TurnEnd:

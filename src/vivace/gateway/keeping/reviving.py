@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from vivace.conversation.log import Failed
@@ -19,11 +20,12 @@ from vivace.errors import (
     Unavailable,
 )
 from vivace.gateway.ids import now
-from vivace.gateway.keeping.recovery import Recovery, WaitingTurn
+from vivace.gateway.keeping.recovery import Recovery
+from vivace.gateway.keeping.waiting import WaitingTurn
 from vivace.gateway.meter import Outlet
 from vivace.protocol.events import Event
 
-__all__ = ["PASSING", "Reviving"]
+__all__ = ["PASSING", "Adopter", "Reviving"]
 
 log = logging.getLogger("vivace.turns")
 
@@ -34,12 +36,12 @@ _LOOK, _LONGEST = 0.5, 10.0
 """Seconds between two tries, at least and at most."""
 
 
-class _Adopter(Protocol):
+class Adopter(Protocol):
     async def adopt(self, ticket: Ticket, waiting: WaitingTurn) -> None: ...
 
 
 class _Connect(Protocol):
-    def __call__(self, outlet: Outlet, owner: str, request_id: str) -> _Adopter: ...
+    def __call__(self, outlet: Outlet, owner: str, request_id: str) -> Adopter: ...
 
 
 class Reviving:
@@ -52,6 +54,8 @@ class Reviving:
     async def watch(self) -> None:
         """Go on with those that are wanted, as soon as an engine has room for them."""
         while True:
+            with suppress(StoreError):  # its trouble is told elsewhere
+                await self._recovery.begin_doubtful()
             await self.go_on()
             await asyncio.sleep(_LOOK)
 

@@ -18,7 +18,7 @@ from vivace.gateway.elsewhere.record import AwaitedRecord
 from vivace.gateway.keeping.kept import Keeper, stored_key
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Readable, RunningTurn, Told
-from vivace.gateway.resuming.moving import HEIR_SECONDS, Ground, Moves
+from vivace.gateway.resuming.moving import HEIR_SECONDS, Ground, Moves, rest_of
 from vivace.gateway.runs import Run
 from vivace.protocol.codec import error_payload
 from vivace.protocol.events import ReturnedSteer, SteerAccepted, SteerFailed, SteerReceipt
@@ -108,7 +108,7 @@ class Again:
             record = await self._record(turn_id)
             if isinstance(record, AwaitedRecord) and not self.awaited.done():
                 self.awaited.set_result(turn_id)
-            async with aclosing(record.after(after, ticket.lane)) as told:
+            async with aclosing(rest_of(record, after, ticket.lane)) as told:
                 async for events in told:
                     await self._outlet.send([*events])
             heir = await self._moves.heir_of(turn_id, patience) if record.steered else None

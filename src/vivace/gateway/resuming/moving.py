@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -17,26 +17,27 @@ from msgspec import Struct
 
 from vivace.conversation.chain import Link
 from vivace.conversation.session import Decision, Say, Session, Ticket
-from vivace.errors import NotFound, RequestError
+from vivace.errors import InvalidRequest, NotFound, RequestError
 from vivace.gateway.archive import Archive
 from vivace.gateway.elsewhere.asking import Asking
 from vivace.gateway.elsewhere.record import AwaitedRecord
 from vivace.gateway.elsewhere.runs import DistantTurn
 from vivace.gateway.ids import new_id
 from vivace.gateway.keeping.presence import Presence
-from vivace.gateway.keeping.recovery import WaitingTurn
 from vivace.gateway.keeping.reviving import PASSING
+from vivace.gateway.keeping.waiting import WaitingTurn
 from vivace.gateway.meter import Outlet
-from vivace.gateway.ports import RunDirectory, RunningTurn
+from vivace.gateway.ports import Readable, RunDirectory, RunningTurn
 from vivace.gateway.resuming.seats import Resumed
 from vivace.gateway.resuming.telling import Telling
 from vivace.gateway.runs import Asker, Home, LocalRuns, Run
 from vivace.gateway.tasks import Tasks
 from vivace.protocol.codec import error_frame
+from vivace.protocol.events import ResponseEvent
 from vivace.protocol.requests import CreateBody, CreateResponse, Resume
 from vivace.scheduling.memory import Memory
 
-__all__ = ["HEIR_SECONDS", "Awaited", "Ground", "Moves"]
+__all__ = ["HEIR_SECONDS", "Awaited", "Ground", "Moves", "rest_of"]
 
 _PATIENCE = 10.0
 """Seconds that who comes back for a turn waits for an engine, when none takes it at once."""
@@ -142,8 +143,10 @@ class Moves:
         told here when it has ended."""
         after = -1 if event.starting_after is None else event.starting_after
         run = await self.find(event.response_id)
-        if isinstance(run, Run) and self.take(run, after, event.stream_id):
-            return None
+        if isinstance(run, Run):
+            _check_seen(run, after)
+            if self.take(run, after, event.stream_id):
+                return None
         self._session.make_room(event.stream_id)
         record = await self._ground.telling.record(event.response_id, self.owner)
         self._session.make_room(event.stream_id)  # others came while it was looked for
@@ -153,7 +156,7 @@ class Moves:
             return Awaited(place, event.response_id, after)
         held = self._ground.memory.take(self.owner, "answers", record.weight)
         # Inline: nothing else begins on this lane before all of it is told.
-        async with aclosing(record.after(after, event.stream_id)) as told:
+        async with aclosing(rest_of(record, after, event.stream_id)) as told:
             async for events in told:
                 await self._outlet.send([*events])
         del held
@@ -195,17 +198,23 @@ class Moves:
             return False
         if place is None:
             self._session.make_room(lane, run.ticket)
-        if not run.home.part(run, self):
-            return False
-        if place is not None:
-            self._session.give_way(place)
-        self._session.adopt(run.ticket, lane)
-        self._runs[run.id] = run
+        if not self._has(run, lane):
+            if not run.home.part(run, self):
+                return False
+            if place is not None:
+                self._session.give_way(place)
+            self._session.adopt(run.ticket, lane)
+            self._runs[run.id] = run
         resumed = Resumed(self._outlet, run.record.reader(after, lane))
         run.asker, run.home = asker, self
         run.seat.move(resumed)
         self.tasks.spawn(resumed.catch_up())
         return True
+
+    def _has(self, run: Run, lane: str | None) -> bool:
+        """Whether it runs on that lane of this connection already: what waits there does not begin
+        for that it is told again."""
+        return run.home is self and run.ticket.lane == lane and self._session.runs(run.ticket)
 
     async def _take_heir(self, event: Resume) -> Awaited | None:
         """What follows a steered turn is told from its beginning, as if nobody had been away."""
@@ -256,6 +265,34 @@ class Moves:
         records = [run.record for run in self._runs.values() if run.record is not None]
         now = time.monotonic()
         return [0.0, *(record.unread_since or now for record in records)]
+
+
+async def rest_of(
+    record: Readable, after: int, lane: str | None
+) -> AsyncGenerator[list[ResponseEvent], None]:
+    """What follows in a turn. Who knows its end already is told that once more: over a socket
+    nothing else says that there is no more."""
+    is_told, end = False, list[ResponseEvent]()
+    async with aclosing(record.after(after, lane)) as told:
+        async for events in told:
+            is_told = True
+            yield events
+    if not is_told and not record.steered:
+        async with aclosing(record.after(-1, lane)) as told:
+            async for events in told:
+                end = events[-1:]
+        yield end
+
+
+def _check_seen(run: Run, after: int) -> None:
+    """Else its client would wait in silence for a number that may never come."""
+    if after >= run.turn.next_number:
+        raise InvalidRequest(
+            f"Response '{run.id}' has no event {after} yet: the last so far is "
+            f"{run.turn.next_number - 1}. starting_after is the sequence_number of the last event "
+            "of this very response that you have seen.",
+            param="starting_after",
+        )
 
 
 def _elsewhere(response_id: str) -> RequestError:

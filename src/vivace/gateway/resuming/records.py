@@ -46,6 +46,7 @@ class LogRecord:
         """How it ended, where that is told otherwise than its log has it."""
         self.over = False
         self.steered = False
+        self.lost = False
         self._held = held
         self._when_ended = ended
         self._readers = 0
@@ -87,8 +88,8 @@ class LogRecord:
         self.final = response
         self._held.resize(self._held.size + len(encode(response)))
 
-    async def end(self, *, steered: bool) -> None:
-        self.over, self.steered = True, steered
+    async def end(self, *, steered: bool, lost: bool = False) -> None:
+        self.over, self.steered, self.lost = True, steered, lost
         self._count(len(self.entries) // _COUNTED * _COUNTED)
         self._changed.set()
         self._when_ended(self)

@@ -4,15 +4,18 @@ store; of one that another gateway holds, when it has ended."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from vivace.conversation.replay import log_of
 from vivace.conversation.response import as_created, read_response
-from vivace.errors import LogError, NotFound
+from vivace.errors import LogError, NotFound, Unavailable
 from vivace.gateway.archive import Archive
 from vivace.gateway.elsewhere.record import AwaitedRecord
 from vivace.gateway.elsewhere.runs import DistantTurn
-from vivace.gateway.ports import Readable, RunDirectory
+from vivace.gateway.ports import Readable, Record, RunDirectory
 from vivace.gateway.resuming.records import LogRecord
+from vivace.protocol.events import ResponseCreated, ResponseEvent
 from vivace.scheduling.memory import Held, Memory
 from vivace.store.base import TurnRecord
 
@@ -33,17 +36,17 @@ class Telling:
         """Raises ``NotFound`` where there are no events, and says what there is instead."""
         record = await self._here(response_id, owner)
         if record is not None:
-            return record
+            return _Followed(self, record, response_id, owner) if self._shared else record
         if self._shared:
             turn = await self._runs.find(response_id, owner)
             if isinstance(turn, DistantTurn):
                 return AwaitedRecord(turn, self._ended)
             record = await self._here(response_id, owner)  # it was taken just now
             if record is not None:
-                return record
+                return _Followed(self, record, response_id, owner)
         return await self._stored(response_id, owner)
 
-    async def _here(self, response_id: str, owner: str) -> Readable | None:
+    async def _here(self, response_id: str, owner: str) -> Record | None:
         """What memory has, unless another gateway has deleted it."""
         record = await self._archive.events.find(response_id, owner)
         if record is None or not self._shared or not record.settled:
@@ -70,6 +73,49 @@ class Telling:
             return await asyncio.to_thread(_read, response, cuts, held)
         except LogError as error:
             raise NotFound(str(error), code="response_not_found") from error
+
+
+class _Followed:
+    """What is told here of a turn, and if another gateway takes that meanwhile, what follows
+    there."""
+
+    def __init__(self, telling: Telling, record: Record, response_id: str, owner: str) -> None:
+        self._telling = telling
+        self._here = record
+        self._response_id = response_id
+        self._owner = owner
+        self._record: Readable = record
+
+    @property
+    def steered(self) -> bool:
+        return self._record.steered
+
+    @property
+    def weight(self) -> int:
+        return self._record.weight
+
+    async def after(
+        self, number: int, lane: str | None = None
+    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        async with aclosing(self._here.after(number, lane)) as told:
+            async for events in told:
+                number = events[-1].sequence_number
+                yield events
+        if self._here.lost:
+            self._record = await self._telling.record(self._response_id, self._owner)
+            async with aclosing(self._record.after(number, lane)) as told:
+                async for events in told:
+                    if number >= 0 and any(isinstance(each, ResponseCreated) for each in events):
+                        raise _begun_anew(self._response_id)
+                    yield events
+
+
+def _begun_anew(response_id: str) -> Unavailable:
+    return Unavailable(
+        f"What response '{response_id}' had said was lost with the servers that had it, and it "
+        "runs again. Read it from its start.",
+        code="lost_midway",
+    )
 
 
 def _of_ended(response_id: str, kept: TurnRecord | None) -> tuple[bytes, bytes]:

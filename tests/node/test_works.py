@@ -1,0 +1,130 @@
+"""Who waits for the engine of a node, and who is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.engines.linked import KEY, node_config
+from tests.engines.test_scripted import ask, engine
+from vivace.engines.base import Bounds
+from vivace.engines.remote import Address, Node
+from vivace.engines.scripted import Stall
+from vivace.errors import EngineFull
+from vivace.node.app import EngineNode
+
+
+class Asking:
+    """A gateway with much to do for an engine that has one slot."""
+
+    def __init__(self, link: Node, works: EngineNode) -> None:
+        self._engine = link.engines[0]
+        self._works = works._works
+        self.tasks: list[asyncio.Task[None]] = []
+        self.heard: dict[int, list[int]] = {}
+        """By task: every place that it was told."""
+
+    @property
+    def waiting(self) -> int:
+        return self._works.waiting("e")
+
+    async def place(self, bounds: Bounds | None, tier: str = "fast") -> int:
+        """Where one more stands in the queue; 0 if it runs. Raises why it is refused."""
+        told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        heard = self.heard.setdefault(len(self.tasks), [])
+
+        async def tell(position: int, seconds: float) -> None:
+            heard.append(position)
+            if not told.done():
+                told.set_result(position)
+
+        async def stay() -> None:
+            work = replace(ask("x"), id=f"turn {len(self.tasks)}", tier=tier, bounds=bounds)
+            async with self._engine.slot(work, tell, lambda: False):
+                await tell(0, 0.0)
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(stay())
+        self.tasks.append(task)
+        both: set[asyncio.Future[Any]] = {task, told}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not told.done():
+            await task
+        return await told
+
+
+@asynccontextmanager
+async def asking() -> AsyncIterator[Asking]:
+    inner = engine(Stall(60))
+    node = EngineNode(
+        node_config(slots=1), Path(), {"VIVACE_FLEET_KEY": KEY}, build=lambda *_: inner
+    )
+    async with node.listening() as (host, port):
+        link = Node(Address(f"ws://{host}:{port}", KEY), "gateway_tests")
+        running = asyncio.create_task(link.run())
+        await asyncio.wait_for(link.linked.wait(), 5)
+        asker = Asking(link, node)
+        try:
+            yield asker
+        finally:
+            for task in (*asker.tasks, running):
+                task.cancel()
+            await asyncio.gather(*asker.tasks, running, return_exceptions=True)
+            link.close()
+
+
+def test_more_than_may_wait_are_refused_by_the_bounds_that_came_with_them() -> None:
+    async def check() -> None:
+        async with asking() as asker:
+            assert [await asker.place(Bounds(1)) for _ in range(2)] == [0, 1]
+            with pytest.raises(EngineFull) as refused:
+                await asker.place(Bounds(1))
+            assert refused.value.code == "queue_full"
+            assert asker.waiting == 1
+            assert await asker.place(Bounds(2)) == 2
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
+def test_one_that_was_heard_of_is_not_refused_for_coming_late() -> None:
+    async def check() -> None:
+        async with asking() as asker:
+            assert [await asker.place(Bounds(1)) for _ in range(2)] == [0, 1]
+            assert await asker.place(None) == 2
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
+def test_tiers_that_share_an_engine_do_not_share_a_queue() -> None:
+    async def check() -> None:
+        async with asking() as asker:
+            assert [await asker.place(Bounds(1)) for _ in range(2)] == [0, 1]
+            assert await asker.place(Bounds(1), "deep") == 1
+            assert asker.waiting == 2
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
+def test_who_waits_while_much_happens_is_told_now_and_then_and_in_the_end_rightly() -> None:
+    async def check() -> None:
+        async with asking() as asker:
+            places = [await asker.place(Bounds(20)) for _ in range(12)]
+            assert places == list(range(12))
+            began = time.monotonic()
+            for task in asker.tasks[1:-1]:
+                task.cancel()
+                await asyncio.sleep(0.1)
+            while asker.heard[11][-1] != 1:
+                await asyncio.sleep(0.05)
+            most = 2 + (time.monotonic() - began) / 0.5
+            assert len(asker.heard[11]) <= most
+
+    asyncio.run(asyncio.wait_for(check(), 60))
