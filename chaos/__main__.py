@@ -18,7 +18,9 @@ from tests.support.postgres import Postgres
 from chaos.defects import DEFECTS
 from chaos.faults import FAULTS, GROUPS, chosen
 from chaos.fleet.command import add_to as add_fleet
+from chaos.fleet.picture import add_to as add_picture
 from chaos.history import load
+from chaos.loops.command import add_to as add_loops
 from chaos.run import Run, one_node
 from chaos.simulation.command import add_to as add_simulation
 from chaos.stage import BOTH, POSTGRES, Fault
@@ -57,6 +59,8 @@ def main() -> int:
     node.add_argument("--folder", type=Path, default=None, help="for histories and logs")
     node.set_defaults(do=_one_node)
     add_fleet(commands)
+    add_loops(commands)
+    add_picture(commands)
     add_simulation(commands)
     show = commands.add_parser("show", help="what a history tells of a response or a stream")
     show.add_argument("history", type=Path)

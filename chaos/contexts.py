@@ -30,10 +30,12 @@ class Contexts:
         self._story = story
         self.inputs: dict[str, Words | None] = {}
         """The items of each response's own input; None where nothing tells."""
+        self._whole: dict[str, Words] = {}
+        """The whole conversation up to the answer, of those whose record has all of it."""
         for life in story.lives.values():  # parents come before those who follow them
             self.inputs[life.id] = self._input_of(life)
         self._unseen: dict[str, Words] = {
-            name: words_of(row["input"])
+            name: self._own(name, row["previous_id"], words_of(row["input"]))
             for name, row in story.rows.items()
             if name not in self.inputs
         }
@@ -42,10 +44,10 @@ class Contexts:
     def _input_of(self, life: Life) -> Words | None:
         for call in self._story.asked("GET", life.id, _ITEMS):
             if call.status == 200:
-                return self._own(life, words_of(call.answer["data"]))
+                return self._own(life.id, life.parent, words_of(call.answer["data"]))
         row = self._story.rows.get(life.id)
         if row is not None:
-            return self._own(life, words_of(row["input"]))
+            return self._own(life.id, life.parent, words_of(row["input"]))
         past, (shown, whole) = self.past_of(life), recital(life)
         if not whole:
             shown, whole = self._told_by_engine(life)
@@ -58,26 +60,45 @@ class Contexts:
                 return work.shown, True
         return (), False
 
-    def _own(self, life: Life, said: Words) -> Words:
-        """Behind a turn that is not kept, one that is has all that came before in its input."""
-        parent = self._story.lives.get(life.parent or "")
-        if parent is None or parent.stored or not life.stored:
+    def _own(self, name: str, parent: str | None, said: Words) -> Words:
+        """Behind a turn that is not kept, one that is has all that came before on its record."""
+        continued = self._story.lives.get(parent or "")
+        if continued is None or continued.stored:
             return said
-        past = self.past_of(life)
-        return said[len(past) :] if past and said[: len(past)] == past else said
+        before, _ = self._before(parent)
+        # A turn whose end could not be stored says that it is not kept, and may be on record.
+        has_all = said[: len(before)] == before if before else parent not in self._story.rows
+        if not has_all:
+            return said
+        self._whole[name] = said
+        return said[len(before) :]
 
     def past_of(self, life: Life) -> Words | None:
         """All that was said before, oldest first; None where clients do not know."""
-        pieces: list[Words] = []
-        parent = life.parent
-        while parent is not None:
-            before, ends = self._story.lives.get(parent), self._story.ends.get(parent)
-            own = self.inputs.get(parent)
-            if before is None or not ends or own is None:
-                return None
-            pieces += [words_of(ends[0].response["output"]), own]
-            parent = before.parent
-        return tuple(chain.from_iterable(reversed(pieces)))
+        said, whole = self._before(life.parent)
+        return said if whole else None
+
+    def _before(self, name: str | None) -> tuple[Words, bool]:
+        """The conversation up to the end of this turn as far as it is known from the beginning,
+        and whether that is all of it.
+
+        A turn that was steered before it recited anything tells nobody what it was asked.
+        """
+        line: list[str] = []
+        while name is not None:
+            life = self._story.lives.get(name)
+            if life is None:
+                return (), False
+            line.append(name)
+            name = None if name in self._whole else life.parent
+        said: list[str] = []
+        for each in reversed(line):
+            own, ends = self._whole.get(each, self.inputs.get(each)), self._story.ends.get(each)
+            said += own or ()
+            if own is None or not ends:
+                return tuple(said), False
+            said += words_of(ends[0].response["output"])
+        return tuple(said), True
 
     def applied(self) -> Counter[str]:
         """In the inputs of how many responses each steer stands, by its text."""

@@ -36,7 +36,7 @@ def _watched(
         shown = tuple(Recite.text(_shown(work)).split()[1:])
         text = "" if work.said is None else work.said.text
         place = engine.name, _incarnation, work.id
-        _tell(Worked(time.monotonic(), *place, "began", work.attempt, shown, text))
+        _tell(Worked(time.monotonic(), *place, "began", work.attempt, shown, text, work.generate))
         try:
             answer = generate(engine, work)
             try:

@@ -163,6 +163,8 @@ class Worked(Struct, frozen=True, tag="worked"):
     """What it was shown when it began, a word for each item (``vivace.engines.scripted``)."""
     said: str = ""
     """And the text behind that from which it was to go on."""
+    answers: bool = True
+    """Else it is only to read what it is shown, so that it knows it later."""
 
 
 class Lost(Struct, frozen=True, tag="lost"):

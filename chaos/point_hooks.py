@@ -84,7 +84,7 @@ def _park(response_id: str, _: int, seconds: float | None) -> _Point:
     return "park" if seconds is not None else "wake", response_id
 
 
-def _order(order: Order, *_: object) -> _Point:
+def _order(order: Order, *_: object, **__: object) -> _Point:
     return "steer", order.turn_id
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import psutil
 from tests.support.nodes import EngineProcess
-from tests.support.process import Serve, free_port
+from tests.support.ports import free_port
+from tests.support.process import Serve
 
 from chaos.history import Entry, Note, Printed, Process, load
 from chaos.points import Armed, Met, arm, disarm, met_in

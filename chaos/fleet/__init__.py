@@ -13,5 +13,5 @@ ours, ``cell.py`` puts all together and knows who has which turn, ``stage.py`` s
 is, ``gateway_faults.py``, ``node_faults.py`` and ``service_faults.py`` have them, ``clocks.py``
 sets clocks, ``times.py`` has how long all wait, ``run.py`` is one run, ``recovery.py`` how long
 answers paused, ``table.py`` what many runs come to, ``page.py`` that as a page, ``defects.py``
-faults of ours that must be found.
+faults of ours that must be found, ``picture.py`` draws one answer.
 """

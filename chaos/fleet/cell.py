@@ -64,9 +64,11 @@ class Cell:
         engines: bool = False,
         clocks: bool = False,
         defect: str | None = None,
+        script: str = SCRIPT,
     ) -> None:
         """``engines``: those of nodes are processes of their own. ``clocks``: those of gateways
-        can be set. ``defect``: a fault that is put into the code of all."""
+        can be set. ``defect``: a fault that is put into the code of all. ``script``: what engines
+        play."""
         self.note = note
         self.services = services
         self.times = times
@@ -79,6 +81,7 @@ class Cell:
         self._engines = engines
         self._clocks = clocks
         self._defect = defect
+        self._script = script
         self._stack = AsyncExitStack()
         self._overheard: list[str] = []
         self._balancer: Balancer | None = None
@@ -145,7 +148,7 @@ class Cell:
             folder,
             self.note,
             name,
-            SCRIPT,
+            self._script,
             rate=self.times.rate,
             engine=engine,
             defect=self._defect,

@@ -12,20 +12,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from chaos.fleet.clocks import library
 from chaos.fleet.defects import FLEET_DEFECTS
 from chaos.fleet.page import PAGE, written
 from chaos.fleet.run import fleet
 from chaos.fleet.service_faults import FAULTS
-from chaos.fleet.services import Services
+from chaos.fleet.services import Services, with_services
 from chaos.fleet.stage import FleetFault
 from chaos.fleet.table import Outcome, kept_in, line_of, outcome_of, summary
 from chaos.fleet.times import Times
 from chaos.verdict import Word
 
-__all__ = ["add_to", "missing", "sampled"]
+__all__ = ["add_to", "missing", "sampled", "ways_of"]
 
 _NONE, _EACH = "none", "all"
 _FULL = 30
@@ -37,7 +35,9 @@ def add_to(commands: Any) -> None:
         "fleet", help="gateways, engine nodes, PostgreSQL with a standby, Valkey and a balancer"
     )
     parser.add_argument("--check", action="store_true", help="exit with 1 if something is broken")
-    parser.add_argument("--runs", type=int, default=1, help="of each fault that count (1)")
+    parser.add_argument(
+        "--runs", type=int, default=1, help="that count, of each fault in all its ways (1)"
+    )
     parser.add_argument("--sample", action="store_true", help="five minutes: one of each kind")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument(
@@ -80,17 +80,9 @@ def _fleet(given: argparse.Namespace) -> int:
         names = sampled(names, random.Random(seed))
     folder = given.folder or Path(tempfile.mkdtemp(prefix="vivace-chaos-fleet-"))
     print(f"seed {seed}; histories are in {folder}")
-    try:
-        services = Services()
-    except (pytest.skip.Exception, pytest.fail.Exception) as error:
-        print(f"This takes PostgreSQL, Valkey and HAProxy: {error}")
-        return 2
-    try:
-        if given.defect is not None:
-            return _defects(given, services, folder, seed)
-        return _runs(given, services, folder, seed, names)
-    finally:
-        services.stop()
+    if given.defect is not None:
+        return with_services(lambda services: _defects(given, services, folder, seed))
+    return with_services(lambda services: _runs(given, services, folder, seed, names))
 
 
 def _runs(
@@ -99,22 +91,23 @@ def _runs(
     outcomes: list[Outcome] = []
     skipped = _skipped(names)
     names = [name for name in names if name not in skipped]
-    counted = dict.fromkeys(names, 0)
+    counted = dict.fromkeys(ways_of(names), 0)
     for number in range(2 * given.runs):  # what does not count is tried once more
-        for name in names:
-            if counted[name] >= given.runs:
+        for ways in counted:
+            if counted[ways] >= given.runs:
                 continue
+            name = ways[number % len(ways)]
             place = folder / f"{name}-{number}"
             one = kept_in(place) or _one(place, f"{seed}/{name}/{number}", name, services, given)
             outcomes.append(one)
-            counted[name] += one.word is not Word.UNKNOWN
+            counted[ways] += one.word is not Word.UNKNOWN
             print(line_of(one), flush=True)
     print(f"\n{summary(outcomes)}")
     full = not (given.sample or given.only or skipped) and given.runs >= _FULL
     if full or given.write:
         written(outcomes, given.runs)
         print(f"\nwritten to {PAGE}")
-    short = [name for name, count in counted.items() if count < given.runs]
+    short = [name for ways, count in counted.items() if count < given.runs for name in ways]
     if short:
         print(f"\nfewer than {given.runs} counted: {', '.join(short)}")
     broken = any(each.word is Word.BROKEN for each in outcomes)
@@ -139,11 +132,16 @@ def missing(fault: FleetFault | None) -> str | None:
 
 
 def sampled(names: Sequence[str], dice: random.Random) -> list[str]:
-    """One of each kind: those that come in several ways take turns by chance."""
+    """One of each fault: those that come in several ways take turns by chance."""
+    return [dice.choice(ways) for ways in ways_of(names)]
+
+
+def ways_of(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Those of one fault together: a link that is cut, in one direction only, delayed, broken."""
     kinds: dict[int, list[str]] = {}
     for name in names:
         kinds.setdefault(FAULTS[name].row if name in FAULTS else 0, []).append(name)
-    return [dice.choice(kind) for _, kind in sorted(kinds.items())]
+    return [tuple(ways) for _, ways in sorted(kinds.items())]
 
 
 def _one(

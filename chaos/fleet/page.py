@@ -29,14 +29,16 @@ it lives and counts as gone after 0.6 s, a turn waits 1.5 s for its client.
 A run counts if at least eight turns were open when the fault struck, and one of them was in the
 state that is to be hit: *kill-gateway* is the death of a gateway that reads an answer from a
 node, *freeze-gateway* one that sleeps until another has taken a turn of it, *lose-answer* a
-commit whose answer never arrived. What did not count was tried again.
+commit whose answer never arrived. What did not count was tried again. Lines with the same number
+are ways of one fault, which took turns.
 
 {table}
 
 *Resumes*: clients that came back for the rest of an answer. *Failovers*: times that an engine
 went on for another. *Taken over*: turns that went to another gateway. *Pause*: of answers whose
-gateway or node was lost, from the fault to the next word that nobody had seen, for clients that
-come back at once.
+gateway or node was lost, from the fault to the next word that nobody had seen; after a gateway for
+clients that come back at once, after a node for those that were reading, but not for who reads
+along through another gateway, and is told the rest when the answer has ended.
 
 The engines are scripted, so that every word says where it comes from; in *kill-engine* they are
 processes that play llama.cpp's server. One machine has one clock and one disk, and its networks

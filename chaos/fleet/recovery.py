@@ -1,7 +1,8 @@
 """How long answers paused that lost their gateway or their node: from the fault to the next word
 that nobody had seen.
 
-Only of clients that come back at once, on a WebSocket: others choose themselves when they look.
+Of a lost gateway only for clients that come back at once, on a WebSocket: others choose themselves
+when they look. Of a lost node for whoever was reading.
 """
 
 from __future__ import annotations
@@ -55,18 +56,25 @@ def _resumed(story: Story, life: Life, fault: Struck) -> float | None:
 
 
 def _continued(story: Story, life: Life, fault: Struck) -> float | None:
-    """The first word of another engine than before, for whoever read it all the time."""
+    """The first word of another engine than before, for whoever read it all the time: who reads
+    along and heard nothing before the fault may have come to another gateway than the turn's, and
+    is told all at its end, whatever happens."""
+    heard = {
+        entry.client for entry in story.history if isinstance(entry, Saw) and entry.at < fault.begin
+    }
     readers = {
         reading.client
         for reading in life.readings
         if story.joined[reading.client].at < fault.begin
         and not (reading.client in story.left and story.left[reading.client].at < fault.begin)
+        and (reading.client in heard or not story.replays(reading.client))
     }
+    items = _items(life)
     before = 1
     for entry in story.history:
         if not (isinstance(entry, Saw) and entry.client in readers and _is_word(entry.event)):
             continue
-        if entry.event["item_id"] not in _items(life):
+        if entry.event["item_id"] not in items:
             continue
         for found in MARK.finditer(entry.event["delta"]):
             attempt = int(found["attempt"])

@@ -8,15 +8,17 @@ import contextlib
 import shutil
 import subprocess
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
-from tests.support.postgres import Postgres, free_port
+import pytest
+from tests.support.ports import free_port
+from tests.support.postgres import Postgres
 from tests.support.valkey import Valkey
 
 from chaos.history import Note, Process
 
-__all__ = ["Balancer", "Pair", "Services"]
+__all__ = ["Balancer", "Pair", "Services", "with_services"]
 
 _POSTGRES = "postgres"
 
@@ -168,3 +170,16 @@ class Balancer:
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def with_services(do: Callable[[Services], int]) -> int:
+    """How a command ends that takes them; where they cannot be had, it says what is missing."""
+    try:
+        services = Services()
+    except (pytest.skip.Exception, pytest.fail.Exception) as error:
+        print(f"This takes PostgreSQL, Valkey and HAProxy: {error}")
+        return 2
+    try:
+        return do(services)
+    finally:
+        services.stop()

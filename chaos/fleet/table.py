@@ -16,7 +16,7 @@ from chaos.run import Run
 from chaos.story import Story
 from chaos.verdict import Word
 
-__all__ = ["Outcome", "kept_in", "line_of", "outcome_of", "rows", "summary"]
+__all__ = ["Outcome", "aligned", "kept_in", "line_of", "outcome_of", "rows", "summary"]
 
 _FILE = "run.json"
 COLUMNS = (
@@ -100,7 +100,7 @@ def pause(seconds: Sequence[float]) -> str:
 
 def rows(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
     """A line for each fault, as ``COLUMNS`` says."""
-    for name in dict.fromkeys(each.fault for each in outcomes):
+    for name in sorted({each.fault for each in outcomes}, key=_place):
         mine = [each for each in outcomes if each.fault == name]
         counted = [each for each in mine if each.word is not Word.UNKNOWN]
         words = [each.word for each in mine]
@@ -120,10 +120,18 @@ def rows(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
         yield (row, name, *map(str, numbers), pause(paused))
 
 
+def _place(fault: str) -> tuple[int, str]:
+    return FAULTS[fault].row if fault in FAULTS else 0, fault
+
+
 def summary(outcomes: Sequence[Outcome]) -> str:
     """For a terminal."""
-    table = [COLUMNS, *rows(outcomes)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(COLUMNS))]
+    return aligned([COLUMNS, *rows(outcomes)])
+
+
+def aligned(table: Sequence[Sequence[str]]) -> str:
+    """Columns one below the other."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(
         "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
         for line in table

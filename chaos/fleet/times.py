@@ -1,5 +1,5 @@
 """The times of a fleet that is to be killed: a fifth of those that it would have at work, so that a
-run takes seconds."""
+run takes seconds; or these themselves."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ class Times(Struct, frozen=True):
     @classmethod
     def stretched(cls, slower: float) -> Times:
         usual = cls()
+        return usual._longer(slower, usual.rate / slower)
+
+    @classmethod
+    def shipped(cls, rate: float, slower: float = 1.0) -> Times:
+        """Those of the configuration when nothing is said, as people have them."""
+        usual = cls(heartbeat=1, dead_after=4, orphan=15, resume=60, drain=30, silence=5)
+        return usual._longer(slower, rate)
+
+    def _longer(self, slower: float, rate: float) -> Times:
         seconds = ("heartbeat", "dead_after", "orphan", "resume", "drain", "silence")
-        longer = {name: getattr(usual, name) * slower for name in seconds}
-        return cls(slower=slower, rate=usual.rate / slower, **longer)
+        longer = {name: getattr(self, name) * slower for name in seconds}
+        return Times(slower=slower, rate=rate, **longer)

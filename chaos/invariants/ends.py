@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from chaos.history import Saw, Sent
 from chaos.invariants.found import Found
@@ -20,11 +21,18 @@ def one_end(story: Story) -> Found:
     yield from _in_vain(story)
     for name, ends in story.ends.items():
         yield from _otherwise(name, ends)
-        first = min(end.at for end in ends)
+        first = _known(story, name, ends)
         for call in story.asked("GET", name):
             open_ = call.status == 200 and call.answer["status"] not in ENDED
             if open_ and call.begin > first:
                 yield f"{name} had ended, and GET says {call.answer['status']}", (name,)
+
+
+def _known(story: Story, name: str, ends: Sequence[Observed]) -> float:
+    """From when on everybody who asks is told of it. One that says of itself that it is not stored
+    is known to its own gateway alone until it is on record."""
+    stored = [end.at for end in ends if end.response.get("store", True)]
+    return min(stored, default=story.ended_on_record(name) or inf)
 
 
 def _never(story: Story) -> Found:

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 from chaos.history import Event
 from chaos.invariants.found import Found
-from chaos.lives import JUMP, Life, Reading
+from chaos.lives import JUMP, TERMINAL, Life, Reading
 from chaos.story import Story
 
 __all__ = ["gapless", "one_text"]
@@ -44,7 +44,10 @@ def gapless(events: Sequence[Event], after: int | None = None) -> bool:
 
 def _gaps(events: Sequence[Event], after: int | None) -> Iterable[tuple[int, int]]:
     """Where numbers do not go up by one: what came, and before that. A jump is declared by its
-    number, and never to the same place twice."""
+    number, and never to the same place twice. Who comes back for what follows an end is told that
+    end again, and nothing else."""
+    if after is not None and [each["type"] in TERMINAL for each in events] == [True]:
+        after = min(after, events[0]["sequence_number"] - 1)
     numbers = chain([-1 if after is None else after], (each["sequence_number"] for each in events))
     for before, number in pairwise(numbers):
         jumps = number % JUMP == 0 and 0 < number // JUMP > before // JUMP

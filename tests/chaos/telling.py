@@ -21,6 +21,8 @@ class Telling:
         self._shown: dict[str, tuple[str, ...]] = {}
         self._ended: dict[str, Event] = {}
         self._inputs: dict[str, list[Event]] = {}
+        """As they are on record: behind a turn that is not kept, with all that came before."""
+        self._conversation: dict[str, list[Event]] = {}
 
     def at(self) -> float:
         return next(self._clock) / 100
@@ -50,8 +52,11 @@ class Telling:
         output: str = "",
         calls: bool = False,
         steered: Callable[[], None] | None = None,
+        passing: bool = False,
+        silent: bool = False,
     ) -> None:
-        """A whole answer, which begins with what it was shown."""
+        """A whole answer, which begins with what it was shown, unless it is ``silent``: broken off
+        before it said anything. One that is ``passing`` is not kept."""
         items = [{"type": "message", "role": "user", "content": text} for text in inputs]
         past = self._shown[after] if after else ()
         shown = (*past, *words_of(items))
@@ -61,7 +66,7 @@ class Telling:
             "status": "in_progress",
             "metadata": {"tag": tag},
             "previous_response_id": after,
-            "store": True,
+            "store": not passing,
             "error": None,
             "output": [],
             "usage": None,
@@ -73,14 +78,16 @@ class Telling:
 
         see("response.created", response=response)
         place = {"item_id": f"msg_{name}", "output_index": 0}
-        for delta in (said[:12], said[12:]):
+        items_out: list[Event] = []
+        for delta in () if silent else (said[:12], said[12:]):
             see("response.output_text.delta", **place, delta=delta)
         if steered is not None:
             steered()
-        see("response.output_text.done", **place, text=said)
-        message = {"type": "message", "id": f"msg_{name}", "role": "assistant"}
-        items_out: list[Event] = [message | {"content": [{"type": "output_text", "text": said}]}]
-        see("response.output_item.done", output_index=0, item=items_out[0])
+        if not silent:
+            see("response.output_text.done", **place, text=said)
+            message = {"type": "message", "id": f"msg_{name}", "role": "assistant"}
+            items_out.append(message | {"content": [{"type": "output_text", "text": said}]})
+            see("response.output_item.done", output_index=0, item=items_out[0])
         if calls:
             call = {"type": "function_call", "id": f"fc_{name}", "arguments": "{}"}
             place = {"item_id": call["id"], "output_index": 1}
@@ -88,11 +95,14 @@ class Telling:
             call["arguments"] = ""
             see("response.output_item.done", output_index=1, item=call)
             items_out.append(call)
-        status = "incomplete" if steered else "completed"
+        status = "incomplete" if steered or silent else "completed"
         end = response | {"status": status, "output": items_out, "usage": {"total_tokens": 9}}
         see(f"response.{status}", response=end)
+        before = self._conversation.get(after or "", [])
+        behind_passing = after is not None and not self._ended[after]["store"]
         self._ended[name] = end
-        self._inputs[name] = items
+        self._inputs[name] = [*before, *items] if behind_passing else items
+        self._conversation[name] = [*before, *items, *items_out]
         self._shown[name] = (*shown, *words_of(items_out))
 
     def call(self, owner: str, method: str, path: str, status: int, answer: Any) -> None:

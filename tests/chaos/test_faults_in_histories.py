@@ -91,6 +91,35 @@ def test_a_resume_that_begins_too_early_says_something_twice() -> None:
     assert "I3 one text" in _names(told_again(begin_before))
 
 
+def test_who_comes_back_for_what_follows_an_end_is_told_that_again_and_nothing_else() -> None:
+    def of_the_end(came: int) -> list[Entry]:
+        """Of a client that had seen all of it; how many of its last events come."""
+        history = told_again()
+        events = [entry.event for entry in history if isinstance(entry, Saw)]
+        after = events[-1]["sequence_number"]
+        resume = {"type": "response.resume", "response_id": "resp_1", "starting_after": after}
+        again = [Saw(3.7, "c", copy.deepcopy(event)) for event in events[-came:]]
+        at = next(n for n, entry in enumerate(history) if isinstance(entry, Calm))
+        back: list[Entry] = [Joined(3.6, "c", "alice"), Sent(3.6, "c", resume)]
+        return [*history[:at], *back, *again, *history[at:]]
+
+    assert check(of_the_end(1)) == []
+    assert "I3 one text" in _names(of_the_end(2))
+
+
+def test_an_end_is_known_to_all_who_ask_unless_it_says_that_it_is_not_stored() -> None:
+    def asked_elsewhere(*, stored: bool) -> list[Entry]:
+        """Before it is on record, though it was told."""
+        history = told_again(lambda rest: rest[-1]["response"].update(store=stored))
+        opened = next(entry.event["response"] for entry in history if isinstance(entry, Saw))
+        at = next(n for n, entry in enumerate(history) if isinstance(entry, Calm))
+        call = Called(3.7, 3.8, "alice", "GET", "/v1/responses/resp_1", None, 200, opened)
+        return [*history[:at], call, *history[at:]]
+
+    assert check(asked_elsewhere(stored=False)) == []
+    assert "I2 one end" in _names(asked_elsewhere(stored=True))
+
+
 def test_a_resumed_text_that_is_not_the_output_is_found() -> None:
     def other_words(rest: list[Event]) -> None:
         for event in rest:
@@ -296,3 +325,90 @@ def test_what_a_passing_turn_was_asked_is_known_from_its_engine_if_it_does_not_r
     words = (word_of("user", "First"),)
     tell.note(Worked, "e", "g1", "resp_1", "began", 1, words)
     assert Contexts(Story(tell.history)).inputs == {"resp_1": words}
+
+
+def _passing(*silent: int, repeats: str = "") -> list[Entry]:
+    """A conversation of six turns, of which the fourth and the sixth are kept. ``silent`` ones do
+    not tell what they were shown; ``repeats`` is asked in the last once more."""
+    tell = Telling()
+    tell.note(Started)
+    tell.note(Joined, "a", "alice")
+
+    def steer() -> None:
+        tell.steer("a", "resp_1", "Steer")
+        tell.see("a", **receipt("accepted", "resp_1", id="steer_1"))
+
+    def turn(number: int, tag: str, *inputs: str) -> None:
+        tell.turn(
+            "a",
+            f"resp_{number}",
+            tag,
+            *inputs,
+            after=f"resp_{number - 1}" if number > 1 else None,
+            passing=number not in (4, 6),
+            silent=number in silent,
+            steered=steer if number == 1 else None,
+        )
+
+    tell.create("a", "t1", "First")
+    turn(1, "t1", "First")
+    turn(2, "t1", "Steer")
+    for number, text in enumerate(("Third", "Fourth", "Fifth", "Sixth"), 3):
+        tell.create("a", f"t{number}", text)
+        turn(number, f"t{number}", *([repeats] if repeats and number == 6 else []), text)
+    tell.note(Calm, {"vivace_turns_running": 0.0})
+    tell.look("alice", "resp_4")
+    tell.look("alice", "resp_6")
+    return tell.history
+
+
+@pytest.mark.parametrize("silent", [(), (3,), (3, 5), (1,), (1, 3, 5)])
+def test_what_is_kept_behind_passing_turns_applies_no_steer_again(silent: tuple[int, ...]) -> None:
+    assert check(_passing(*silent)) == []
+    assert _names(_passing(*silent, repeats="Steer")) >= {"I5 steers"}
+
+
+def test_what_is_kept_behind_a_passing_turn_and_nobody_saw_applies_no_steer_again() -> None:
+    history = _passing()
+    second = next(
+        entry.event["response"]
+        for entry in history
+        if isinstance(entry, Saw) and entry.event.get("response", {}).get("id") == "resp_2"
+    )
+    unseen = second | {"id": "resp_9", "previous_response_id": "resp_2", "status": "completed"}
+    contexts = Contexts(Story(history))
+    fourth = next(e.answer["data"] for e in history if isinstance(e, Called) and "_4/in" in e.path)
+    row = _row(unseen, []) | {"input": fourth[:4]}  # up to the end of the second
+    assert contexts.applied() == Contexts(Story([*history, Table(9, "turns", [row])])).applied()
+
+
+def test_what_passing_turns_were_asked_is_known_from_what_is_kept_behind_them() -> None:
+    inputs = Contexts(Story(_passing(3, 5))).inputs
+    assert inputs["resp_3"] is inputs["resp_5"] is None
+    assert inputs["resp_4"] == _asked("Third", "Fourth")
+    assert inputs["resp_6"] == _asked("Fifth", "Sixth")
+
+
+def test_what_follows_an_end_that_was_not_stored_has_only_its_own_on_record() -> None:
+    tell = Telling()
+    tell.note(Started)
+    tell.note(Joined, "a", "alice")
+    rows = []
+    for number in (1, 2, 3, 4):
+        text, name = f"Text {number}", f"resp_{number}"
+        tell.create("a", f"t{number}", text)
+        after = f"resp_{number - 1}" if number > 1 else None
+        silent, passing = number == 1, number == 2
+        tell.turn("a", name, f"t{number}", text, after=after, silent=silent, passing=passing)
+        last = tell.history[-1]
+        assert isinstance(last, Saw)
+        if number > 1:  # the first was deleted, and told nobody what it was asked
+            rows.append(_row(last.event["response"], [text]))
+    story = Story([*tell.history, Table(9, "turns", rows)])
+    contexts = Contexts(story)
+    assert contexts.inputs["resp_3"] == _asked("Text 3")
+    assert contexts.past_of(story.lives["resp_4"]) is None
+
+
+def _asked(*texts: str) -> tuple[str, ...]:
+    return tuple(word_of("user", text) for text in texts)

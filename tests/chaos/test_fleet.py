@@ -11,7 +11,7 @@ import pytest
 from chaos.doors import Doors
 from chaos.fleet import command, page, table
 from chaos.fleet.cell import At
-from chaos.fleet.command import missing, sampled
+from chaos.fleet.command import missing, sampled, ways_of
 from chaos.fleet.defects import FLEET_DEFECTS
 from chaos.fleet.service_faults import FAULTS
 from chaos.fleet.stage import Scene
@@ -100,6 +100,12 @@ def test_a_sample_has_one_of_each_row() -> None:
     names = sampled(list(FAULTS), random.Random(3))
     assert [FAULTS[name].row for name in names] == list(range(1, 17))
     assert sampled(["none", "kill-node"], random.Random(3)) == ["none", "kill-node"]
+
+
+def test_the_ways_of_one_fault_take_turns() -> None:
+    ways = ways_of(["kill-node", "stall-valkey", "kill-valkey", "none"])
+    assert ways == [("none",), ("kill-node",), ("stall-valkey", "kill-valkey")]
+    assert len(ways_of(FAULTS)) == 16
 
 
 def test_what_cannot_be_done_here_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,8 @@ def test_words_in_what_gateways_count_in_are_found() -> None:
 
 # -- how long an answer paused --------------------------------------------------------------------
 
+RESUME = {"type": "response.resume", "response_id": "resp_1", "starting_after": 1}
+
 
 def _word(at: float, client: str, number: int, text: str) -> Saw:
     event = {
@@ -167,6 +169,10 @@ def _word(at: float, client: str, number: int, text: str) -> Saw:
 
 
 def _paused(loses: Loses, *after: Entry) -> list[float]:
+    return pauses(Story([*_history(loses), *after]))
+
+
+def _history(loses: Loses) -> list[Entry]:
     response = {
         "id": "resp_1",
         "metadata": {"tag": "t"},
@@ -174,15 +180,13 @@ def _paused(loses: Loses, *after: Entry) -> list[float]:
         "store": True,
     }
     created = {"type": "response.created", "sequence_number": 0, "response": response}
-    history: list[Entry] = [
+    return [
         Started(0, gateways=2),
         Joined(0, "a", "alice"),
         Saw(1, "a", created),
         _word(2, "a", 1, " m1.0@n1.a1"),
         Struck(3, 4, "kill", "x", ("resp_1",), loses),
-        *after,
     ]
-    return pauses(Story(history))
 
 
 def test_a_pause_ends_with_the_first_word_of_another_node() -> None:
@@ -191,9 +195,33 @@ def test_a_pause_ends_with_the_first_word_of_another_node() -> None:
     assert _paused("node", late) == []
 
 
+@pytest.mark.parametrize(
+    ("reads", "met"),
+    [
+        pytest.param(
+            [Joined(2.5, "b", "alice", "resp_1", 1)], [], id="along, and is told at its end"
+        ),
+        pytest.param(
+            [Joined(2.5, "b", "alice", "resp_1", 0), _word(2.6, "b", 1, " m1.0@n1.a1")],
+            [pytest.approx(6)],
+            id="along",
+        ),
+        pytest.param(
+            [Joined(2.5, "b", "alice"), Sent(2.5, "b", RESUME)], [pytest.approx(6)], id="on"
+        ),
+    ],
+)
+def test_a_pause_is_met_by_who_is_told_as_the_words_come(
+    reads: list[Entry], met: list[float]
+) -> None:
+    *before, fault = _history("node")
+    history = [*before, *reads, fault]
+    after = [_word(9, "b", 2, " m1.1@n1.a1"), _word(9, "b", 3, " m1.2@n2.a2")]
+    assert pauses(Story([*history, *after])) == met
+
+
 def test_a_pause_ends_with_the_first_word_at_another_gateway() -> None:
-    resume = {"type": "response.resume", "response_id": "resp_1", "starting_after": 1}
-    back = (Joined(3.2, "b", "alice"), Sent(3.2, "b", resume))
+    back = (Joined(3.2, "b", "alice"), Sent(3.2, "b", RESUME))
     assert _paused("gateway", *back, _word(3.5, "b", 2, " m1.1@n1.a1")) == [pytest.approx(0.5)]
     assert _paused("gateway", _word(3.1, "a", 2, " m1.1@n1.a1")) == []
     assert _paused("limits", *back, _word(3.5, "b", 2, " m1.1@n1.a1")) == []
