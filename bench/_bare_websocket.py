@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 
+from tests.support.ports import free_port
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from bench._server import free_port, raise_file_limit, wait_until_ready
+from bench._server import raise_file_limit, wait_until_ready
 
 
 async def _record(port: int, create: str) -> list[str]:

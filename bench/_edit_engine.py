@@ -12,10 +12,11 @@ from typing import Any
 
 import httpx2
 import msgspec
+from tests.support.ports import free_port
 
 from bench import _files
 from bench._peers import running
-from bench._server import free_port, served
+from bench._server import served
 from vivace.protocol.items import Item
 
 __all__ = ["Endpoint", "Reply", "TooLong", "serving"]
@@ -36,6 +37,7 @@ model = "{model}"
 path = "{path}"
 context = {context}
 slots = 1
+{drafts}
 """
 
 _VLLM = """
@@ -117,7 +119,8 @@ def serving(
     """A gateway of its own with this engine (``vllm`` or ``llamacpp``) and model."""
     if engine == "llamacpp":
         found = _files.model(model)
-        config = _HEAD + _LLAMACPP.format(model=model, path=found, context=context)
+        line = 'speculation = "ngram"' if drafts else ""
+        config = _HEAD + _LLAMACPP.format(model=model, path=found, context=context, drafts=line)
         with served(config) as (port, _):
             yield Endpoint(f"http://127.0.0.1:{port}", model)
         return

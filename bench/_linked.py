@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.ports import free_port
+
 from bench._peers import ROOT
-from bench._server import free_port, served, wait_until_ready
+from bench._server import served, wait_until_ready
 
 MODEL = "local-model"
 LARGE = "large-prompts"

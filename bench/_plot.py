@@ -58,6 +58,29 @@ def quantiles(path: str | Path, title: str, gains: Mapping[str, Sequence[float]]
     _save(figure, axes, path)
 
 
+def growth(
+    path: str | Path,
+    title: str,
+    points: Sequence[tuple[float, int]],
+    losses: Sequence[tuple[float, str]],
+) -> None:
+    """How much there was after how many seconds, and what was lost when."""
+    figure, axes = _pyplot().subplots(figsize=(8, 3.6))
+    seconds, counts = zip(*points, strict=True)
+    axes.step(seconds, counts, where="post", color="#2563eb", linewidth=1.8)
+    for at, words in losses:
+        axes.axvline(at, color="#dc2626", linewidth=1, linestyle="--")
+        axes.annotate(
+            words, (at, counts[-1]), (6, 0), textcoords="offset points", va="top", fontsize=8
+        )
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("seconds since the question")
+    axes.set_ylabel("tokens at the client")
+    axes.set_title(title, fontsize=10)
+    _save(figure, axes, path)
+
+
 def _pyplot() -> Any:
     import matplotlib as mpl
 

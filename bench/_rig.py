@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from tests.support.ports import free_port
 
 from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._peers import MODEL, serve_bare, serve_litellm, serve_vivace, serve_vllm
-from bench._server import cpu, free_port, threads
+from bench._server import cpu, threads
 from bench._ways import (
     ChatHistory,
     FullHistory,

@@ -27,13 +27,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from tests.support.ports import free_port
 
 from bench import _files, events, sockets
 from bench._cores import FIRST_CORE, OTHER_CORES
 from bench._peers import MODEL, ROOT, serve_vivace
 from bench._report import Report, percentile, ratio_of_neighbours
 from bench._rig import EngineClock, Figures, share_out
-from bench._server import cpu, free_port, raise_file_limit, served_script
+from bench._server import cpu, raise_file_limit, served_script
 from bench._ways import OverWebSocket, tool_output
 
 Pairs = dict[str, list[float]]

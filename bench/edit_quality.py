@@ -2,8 +2,10 @@
 
 Each task runs in a copy of its package, as ``vivace edit --yes`` would there, and its checker says
 what became of the file: right, wrong, damaged, or left alone with a reason (stopped). ``oracle`` is
-the same desk told the place, ``try`` has the check that somebody would hand over and five attempts.
-The plain prompts ask the same model greedily with the old text as their draft, and have one try.
+the same desk told the place; ``answered`` has somebody who says which of the places offered is
+meant, where the desk would ask; ``try`` has the check that somebody would hand over and five
+attempts. The plain prompts ask the same model greedily with the old text as their draft, and have
+one try.
 """
 
 from __future__ import annotations
@@ -142,7 +144,10 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("vllm", "vllm or llamacpp"),
         url=("", "an endpoint that runs already, instead of one of our own"),
-        set=("tuning", "tuning, everyday, everyday-fresh, held-out, old, or FOLDER[,FOLDER]"),
+        set=(
+            "tuning",
+            "tuning, everyday, everyday-fresh, everyday-third, held-out, old, or FOLDER[,FOLDER]",
+        ),
         open_held_out=(False, "open the held-out set, which is done once"),
         arms=("vivace,oracle", f"of {', '.join(ARMS)}"),
         tasks=(0, "how many of the tasks, evenly spread; 0 for all"),

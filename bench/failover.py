@@ -24,10 +24,10 @@ import msgspec
 import psutil
 import uvicorn
 from msgspec.structs import replace
+from tests.support.ports import free_port
 
 from bench._files import model, vllm_model, vllm_python
 from bench._report import Report
-from bench._server import free_port
 from bench._socket import Client, Event
 from vivace.config import Config
 from vivace.conversation.deltas import Delta

@@ -19,10 +19,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.support.ports import free_port
+
 from bench import _files
 from bench._peers import ROOT, running
 from bench._report import Report
-from bench._server import free_port
 from bench._socket import Client
 from bench.against import earlier
 

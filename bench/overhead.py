@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from tests.support.ports import free_port
 
 from bench._peers import serve_litellm
 from bench._report import Report
-from bench._server import free_port, served_script, wait_until_ready, words
+from bench._server import served_script, wait_until_ready, words
 from bench._ways import (
     ChatHistory,
     FullHistory,

@@ -32,6 +32,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.support.ports import free_port
 from tokenizers import Tokenizer
 
 from bench import _files, _tiny_model
@@ -39,7 +40,6 @@ from bench._peers import MODEL, serve_vivace
 from bench._plot import bars
 from bench._report import Report, ratio_of
 from bench._rig import PARSED, Figures, Rig, less, serving, sharing
-from bench._server import free_port
 from bench._ways import OverWebSocket, OverWebSocketForetold, tool_output
 
 PEERS = ("b1", "b2", "c", "d", "e")

@@ -8,6 +8,7 @@ and about 10 GB on a machine without a GPU. Needs the environment of scripts/ins
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import os
 import sys
@@ -61,6 +62,7 @@ async def _cached(engine: Engine, way: str, options: Namespace, *, chosen: bool)
 async def _measure(report: Report, options: Namespace) -> None:
     from tests.support.vllm import new_engine
 
+    report.say("vllm", importlib.import_module("vllm").__version__)
     figures: dict[str, int] = {}
     for ranks, ways in (
         (1, {"one rank": False}),
@@ -90,7 +92,6 @@ def main() -> None:
     report, options = Report.from_arguments(
         "ranks",
         "cached tokens in a data-parallel vLLM",
-        "vllm",
         conversations=(8, "at once"),
         turns=(5, "of each"),
     )

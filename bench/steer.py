@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.ports import free_port
+
 from bench import _files
 from bench._hiccups import Hiccups, Span, watched
 from bench._http import LeanHttp
 from bench._peers import MODEL, serve_vivace
 from bench._report import ENOUGH, Report, percentile, ratio_of
-from bench._server import free_port, served_script
+from bench._server import served_script
 from bench._socket import Client, Event
 
 BLOCK = 32

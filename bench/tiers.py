@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from tests.support.ports import free_port
 
 from bench import _files
 from bench._peers import MODEL, serve_vivace
 from bench._report import Report, percentile, ratio_of
-from bench._server import delayed, free_port, served
+from bench._server import delayed, served
 from bench._socket import Client
 
 CONFIG = """

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.hub import CleanHome, Hub
+from tests.support.ports import free_port
 
 from bench import _files
 from bench._report import Report
-from bench._server import free_port
 from vivace import models
 from vivace.client.connection import open_connection
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.edit_runs.places import MOST_LINES, definitions_around
+from bench.edit_runs.places import MOST_LINES, definitions_around, region_right
 from bench.edit_runs.results import Done
 from bench.edit_runs.tasks import Task
 from bench.edit_sets.syntax import Span
@@ -31,6 +32,7 @@ from vivace.desk.person import Unattended
 from vivace.desk.targets import open_target
 from vivace.desk.too_long import TooLong
 from vivace.edits.attempt import EditPlan
+from vivace.edits.placing.region import Region
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.paths import Workspace
 
@@ -45,17 +47,20 @@ class Way:
     """The definitions that the reference changes are selected."""
     attempts: int = 1
     """With the task's own check, if more than one."""
+    answers: bool = False
+    """Somebody is there who knows the place, and says which of those offered it is."""
     leniency: float = LENIENCY
 
     def fits(self, task: Task) -> bool:
         if self.attempts > 1:
             return task.check is not None
-        return not self.told_place or task.reference is not None
+        return not (self.told_place or self.answers) or task.reference is not None
 
 
 WAYS = {
     "vivace": Way(),
     "oracle": Way(told_place=True),
+    "answered": Way(answers=True),
     "try": Way(attempts=_ATTEMPTS),
     **{f"lenient-{nats}": Way(leniency=nats) for nats in (0, 2, 4, 6)},
 }
@@ -81,12 +86,29 @@ class Recorder(Unattended):
         return time.perf_counter() - self.began
 
 
+class Knowing(Recorder):
+    """Who also says which place is meant: the smallest of those offered that holds all of it, else
+    all of them if together they do, else none. Looks at no change."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self._task = task
+
+    async def chooses(self, places: Sequence[Region]) -> Sequence[Region] | None:
+        each = sorted(([place] for place in places), key=lambda one: len(one[0]))
+        return next((some for some in (*each, list(places)) if self._right(some)), [])
+
+    def _right(self, places: Sequence[Region]) -> bool:
+        spans = [Span(place.start, place.end) for place in places]
+        return bool(region_right(self._task, spans, most=len(self._task.text)))
+
+
 def at_desk(task: Task, way: Way, url: str, model: str) -> Done:
     """The task in a copy of its workspace, and what the file is then."""
     with tempfile.TemporaryDirectory(prefix="edit-runs-") as folder:
         root = Path(folder).resolve() / "work"
         task.lay_out(root)
-        person = Recorder()
+        person = Knowing(task) if way.answers else Recorder()
         result, why = Result(), ""
         try:
             result = asyncio.run(_edited(task, way, root, person, f"{url}/v1", model))

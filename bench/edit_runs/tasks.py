@@ -157,8 +157,8 @@ class OldTask(Task):
 
 @contextmanager
 def tasks_of(name: str, *, open_held_out: bool = False) -> Iterator[list[Task]]:
-    """``tuning``, ``everyday``, ``everyday-fresh``, ``held-out``, ``old``, or folders of TOML files
-    with commas between them."""
+    """``tuning``, ``everyday``, ``everyday-fresh``, ``everyday-third``, ``held-out``, ``old``, or
+    folders of TOML files with commas between them."""
     if name == "old":
         yield [*_old_tasks("tuned_on"), *_old_tasks("held_out")]
     elif name == "held-out":
@@ -168,7 +168,7 @@ def tasks_of(name: str, *, open_held_out: bool = False) -> Iterator[list[Task]]:
             sha256 = (_SETS / "held_out.sha256").read_text().split()[0]
             open_sealed(_SETS / "held_out.sealed", sha256, Path(folder))
             yield _read(name, [Path(folder)])
-    elif name in ("tuning", "everyday", "everyday-fresh"):
+    elif name in ("tuning", "everyday", "everyday-fresh", "everyday-third"):
         yield _read(name, [_SETS / name.replace("-", "_")])
     else:
         yield _read(name, [Path(each) for each in name.split(",")])

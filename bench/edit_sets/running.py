@@ -84,7 +84,11 @@ def execute(
         return None
     if process.returncode in {-signal.SIGXCPU, -signal.SIGKILL}:
         return f"needed more than {seconds} s of processor time"
-    text = said.decode(errors="replace").replace(str(folder), "").strip()
+    text = said.decode(errors="replace").replace(str(folder), "")
+    for part in command:  # a trace goes through helpers of ours, wherever they are
+        if isinstance(part, Path):
+            text = text.replace(f"{part.parent}/", "")
+    text = text.strip()
     return text[-_SHOWN:] or f"exit {process.returncode}"
 
 

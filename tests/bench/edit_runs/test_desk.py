@@ -11,6 +11,7 @@ from bench.edit_runs.desk import WAYS, at_desk, target_of
 from bench.edit_runs.results import Result, result_of
 from bench.edit_runs.tasks import Task
 
+from bench.edit_runs import desk
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.connection import ClientError
 from vivace.engines.scripted import Reply, Say
@@ -133,6 +134,27 @@ def test_where_the_place_is_not_clear_what_it_could_be_is_judged(
     assert result.requests == 0
     assert result.regions
     assert result.region_right
+
+
+def test_who_knows_the_place_says_which_of_those_offered_it_is(
+    gateway: RunningGateway, negative: Task, answer: Answer
+) -> None:
+    task = replace(negative, selection=None, instruction="make it better")
+    result = run(gateway, task, answer("price < 0"), "answered")
+    assert (result.outcome, result.requests) == ("right", 1)
+
+
+def test_where_the_right_place_is_not_offered_who_knows_it_says_none(
+    gateway: RunningGateway, negative: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "region_right", lambda *_, **__: False)
+    task = replace(negative, selection=None, instruction="make it better")
+    result = run(gateway, task, "", "answered")
+    assert (result.outcome, result.codes, result.requests) == ("stopped", ("unsure",), 0)
+
+
+def test_only_tasks_that_have_a_right_place_are_answered(negative: Task, which: Task) -> None:
+    assert [WAYS["answered"].fits(task) for task in (negative, which)] == [True, False]
 
 
 def test_what_is_too_long_for_the_model_is_stopped_with_the_reason(negative: Task) -> None:
