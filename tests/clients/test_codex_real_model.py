@@ -17,7 +17,7 @@ import pytest
 from tests.support.codex import Transcript
 from tests.support.files import ROOT, model_file
 from tests.support.hub import CleanHome
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 CODEX = ROOT / "tests/clients/node_modules/.bin/codex"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.errors import ClientError
 from vivace.conversation.deltas import Delta

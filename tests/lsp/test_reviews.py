@@ -13,7 +13,7 @@ from lsprotocol import types as lsp
 
 from tests.lsp.editor import Editor, _plain, scripted
 from tests.lsp.marked import RULES
-from tests.support.process import free_port
+from tests.support.ports import free_port
 from tests.support.server import RunningGateway
 from vivace.engines.scripted import Reply, Say
 

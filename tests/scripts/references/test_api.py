@@ -91,7 +91,7 @@ class Asked:
         """The answer, and what the engine was asked, without what differs each time."""
         self._works.clear()
         answer = self._http.post(APIS[name].path, json=body)
-        works = repr([replace(work, id="", tally=Tally()) for work in self._works])
+        works = repr([replace(work, id="", tally=Tally(), on_record=None) for work in self._works])
         return answer, _EACH_TIME.sub("", works)
 
 
