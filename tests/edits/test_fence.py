@@ -106,6 +106,15 @@ def test_it_does_not_matter_where_an_answer_is_cut(answer: str, cut: int) -> Non
     assert pieces == read(answer)
 
 
+@pytest.mark.timeout(30)
+def test_a_line_of_two_megabytes_is_read_in_the_time_that_its_pieces_take() -> None:
+    """Read again at each piece it would take minutes."""
+    reader = Unfenced(OLD)
+    piece = "total = 1 + tax;"
+    pieces = ["```js\n", *[piece] * 131_072, "\n", "```\n"]
+    assert [line for each in pieces for line in reader.feed(each)] == [131_072 * piece + "\n"]
+
+
 @pytest.mark.parametrize(
     ("text", "block"),
     [

@@ -66,7 +66,8 @@ class Unfenced:
         self._where: Literal["before", "fenced", "bare", "after"] = "before"
         self._fence = ""
         self._depth = 0
-        self._partial = ""
+        self._partial: list[str] = []
+        """What there is of the line that is not complete yet, which may be a megabyte."""
         self._held: list[str] = []
 
     @property
@@ -80,13 +81,17 @@ class Unfenced:
         return self._where == "after"
 
     def feed(self, text: str) -> list[str]:
-        lines = lines_of(self._partial + text)
-        self._partial = lines.pop() if lines and not lines[-1].endswith("\n") else ""
+        if "\n" not in text:
+            self._partial.append(text)
+            return []
+        lines = lines_of("".join([*self._partial, text]))
+        self._partial = [] if lines[-1].endswith("\n") else [lines.pop()]
         return [line for each in lines for line in self._line(each)]
 
     def finish(self) -> list[str]:
-        found = self._line(self._partial + "\n") if self._partial else []
-        self._partial = ""
+        rest = "".join(self._partial)
+        found = self._line(rest + "\n") if rest else []
+        self._partial = []
         if self._where == "before":
             return found + self._without_prose()
         return found
