@@ -19,8 +19,10 @@ from vivace.link.frames import (
     Chunk,
     Fenced,
     Found,
+    Heard,
     Load,
     Log,
+    Reach,
     Refused,
     Run,
     Stop,
@@ -185,6 +187,27 @@ def test_who_only_looks_at_a_turn_takes_it_from_nobody() -> None:
     assert not list(end.received("q", Stop(looks.run.stream), 0.0))
     end.said("r1", (Said(0, TextDelta("x")),), Tallied(), 0.0)
     assert [type(each) for each in end.outgoing("p")] == [Log]
+
+
+def test_who_only_reads_hears_how_far_the_holder_has_told_also_without_more_words() -> None:
+    end, there = node(), GatewayEnd()
+    begin(end, run(1))
+    end.said("r1", (Said(0, TextDelta("x")), Said(0, TextDelta("y"))), Tallied(), 0.0)
+    end.outgoing("p")
+    end.joined("q")
+    reads, wanted = there.attach("t1", 0, holds=False)
+    list(end.received("q", wanted, 0.0))
+
+    def hear(entries: int, told: int) -> tuple[int, int]:
+        list(end.received("p", Heard((Reach(1, entries, WINDOW, told),)), 0.0))
+        for message in end.outgoing("q"):
+            there.received(message)
+        return reads.heard, reads.told
+
+    assert hear(1, 4) == (1, 4)
+    assert hear(1, 5) == (1, 5)
+    assert hear(2, 3) == (2, 5)  # it was said in another order
+    assert end.outgoing("q") == []
 
 
 class TestHistories:

@@ -58,6 +58,8 @@ class Reader:
         self.took: list[Entry] = []
         self.stopped = False
         self.fenced_at: int | None = None
+        if holds:  # each entry is an event, told when it was taken
+            stream.last_told = lambda: len(self.took) - 1
 
     @property
     def run(self) -> str:
@@ -333,6 +335,9 @@ class World:
             waiting = list(reader.stream.entries)
             assert waiting == log[len(reader.took) : len(reader.took) + len(waiting)]
             assert len(waiting) <= reader.gateway.window
+            holders = [each for each in self.readers if each.holds and each.run == reader.run]
+            told = max((len(each.took) for each in holders), default=0)
+            assert reader.stream.told < max(told, 1), "others hear what its holder has not told"
 
     def quiet(self) -> None:
         """All is well again, everybody reads, and every engine finishes."""

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from vivace.conversation.deltas import Delta
+from vivace.conversation.deltas import Delta, Finished
 from vivace.errors import LogError
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "ThinkingEnded",
     "decode",
     "encode",
+    "is_last",
     "pack",
     "unpack",
 ]
@@ -101,6 +102,11 @@ _MORE = 0x80
 """Of a length of more than seven bits, all bytes but the last have this one set."""
 _LONGEST = 5
 """Bytes of a length: more would be of nothing that was ever written."""
+
+
+def is_last(entry: Entry) -> bool:
+    """Whether it is the last that an engine says."""
+    return isinstance(entry, Said) and isinstance(entry.delta, Finished)
 
 
 def encode(entry: Entry) -> bytes:

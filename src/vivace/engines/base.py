@@ -138,6 +138,8 @@ class OnRecord(Struct, frozen=True, kw_only=True):
     """What that has taken."""
     summary: bool = False
     """Whether the answer is the conversation in short."""
+    last_told: Callable[[], int] | None = None
+    """The number of the last event that its holder has told: others may read along up to there."""
 
 
 class Work(Struct, frozen=True, kw_only=True):

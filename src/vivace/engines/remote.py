@@ -340,6 +340,7 @@ class Node:
                 "Look at the schemas of its tools."
             ) from None
         reading = self._read(stream)
+        reading.tells(work)
         try:
             self._socket.say_large(sent)
         except BaseException:
@@ -395,6 +396,7 @@ class Node:
     def closed(self, stream: Stream) -> None:
         """Nobody reads it any more."""
         self._wakes.pop(stream, None)
+        stream.last_told = None
         if stream.run.turn in self.let_go and not self._closing:
             asyncio.get_running_loop().call_later(_PATIENCE, self._stop, stream)
         else:
@@ -413,6 +415,13 @@ class Reading:
         self._node = node
         self._stream = stream
         self._wake = wake
+        self._told = -1
+        """Who only reads it knows of the holder's telling so far."""
+
+    def tells(self, work: Work) -> None:
+        """What is told of it here, others may be told: as far as this says."""
+        if work.on_record is not None:
+            self._stream.last_told = work.on_record.last_told
 
     async def found(self) -> Found | None:
         """What the node has of a turn that another gateway began; None if that is nothing."""
@@ -445,6 +454,20 @@ class Reading:
         entry = stream.take()
         self._node.took(stream)
         return entry
+
+    async def along(self) -> tuple[list[Entry], int] | None:
+        """What its holder has of it that is new here, and the number of the last event that it has
+        told. None when no more comes."""
+        stream = self._stream
+        while not stream.entries and stream.told <= self._told:
+            if self.over:
+                return None
+            self._wake.clear()
+            await self._wake.wait()
+        entries = [stream.take() for _ in range(len(stream.entries))]
+        self._told = stream.told
+        self._node.took(stream)
+        return entries, stream.told
 
     async def begun(self, tell: Tell, leaves: Callable[[], bool]) -> None:
         """Returns when an engine has begun with it."""

@@ -1,9 +1,8 @@
 """Turns that another gateway began, taken over from the engine nodes that work on them.
 
-A node has the whole log of each run. Who has taken a turn on record asks all nodes for it, because
-nobody knows which of them has it: the newest attempt counts. An older one than is on record tells
-less than clients may have seen, so it is as good as none. From then on the node says everything to
-who holds the turn now, and nothing more to who held it before.
+A node has the whole log of each run. Who has taken a turn on record asks all nodes for it. An older
+attempt than is on record tells less than clients may have seen, so it is as good as none. From then
+on the node says everything to who holds the turn now, and nothing more to who held it before.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from vivace.conversation.deltas import Finished
 from vivace.conversation.log import Begun, Entry, Jumped, Said, unpack
 from vivace.engines.base import Continues, Generates, Tell, Work
+from vivace.engines.node_logs import newest
 from vivace.engines.remote import Node, Reading, RemoteEngine, Slot
 from vivace.errors import EngineAbsent, EngineError, LogError
 from vivace.link.frames import Found
 
-__all__ = ["TakenLog", "has_log", "take_over"]
+__all__ = ["TakenLog", "take_over"]
 
-_PATIENCE = 2.0
-"""Seconds in which a node that works has long answered."""
 _COPIED_WITHIN = 10.0
 """Seconds: a log of ten thousand entries takes less than one."""
 _LOOK = 0.02
@@ -63,6 +61,7 @@ class TakenLog:
         self, work: Work, tell: Tell, leaves: Callable[[], bool]
     ) -> AsyncIterator[Generates]:
         """What the engine says from here on."""
+        self._reading.tells(work)
         with contextlib.closing(self._reading) as reading:
             if not self._begun:
                 await reading.begun(tell, leaves)
@@ -86,17 +85,8 @@ def _said(entries: Sequence[Entry]) -> int:
 async def take_over(nodes: Sequence[Node], turn: str, epoch: int, attempt: int) -> TakenLog | None:
     """The log of a turn that this gateway has taken on record, with this epoch, at this attempt or
     a later one. None if no node has it: then what was said is lost."""
-    asked = [asyncio.create_task(_ask(node, turn, epoch)) for node in nodes if node.may_answer]
-    found: TakenLog | None = None
-    try:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                for answer in asyncio.as_completed(asked):
-                    found = _newer(found, await answer)
-                    if found is not None and found.attempt >= attempt:
-                        break
-    finally:
-        await _leave(asked, found)
+    asked = [_ask(node, turn, epoch) for node in nodes if node.may_answer]
+    found = await newest(asked, attempt)
     if found is None:
         return None
     try:
@@ -108,45 +98,6 @@ async def take_over(nodes: Sequence[Node], turn: str, epoch: int, attempt: int) 
         pass
     found.close()
     return None
-
-
-async def has_log(nodes: Sequence[Node], turn: str, attempt: int) -> bool:
-    """Whether a node has the log of this attempt, or of a later one. Nothing changes by it."""
-    asked = [asyncio.create_task(_attempt(each, turn)) for each in nodes if each.linked.is_set()]
-    try:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                for answer in asyncio.as_completed(asked):
-                    if await answer >= attempt:
-                        return True
-    finally:
-        for each in asked:
-            each.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
-    return False
-
-
-async def _attempt(node: Node, turn: str) -> int:
-    """The newest that the node has a log of; 0 if it has none."""
-    try:
-        with contextlib.closing(node.attach(turn, 0, holds=False)) as reading:
-            found = await reading.found()
-    except EngineAbsent:
-        return 0
-    return found.attempt if found is not None else 0
-
-
-def _newer(one: TakenLog | None, other: TakenLog | None) -> TakenLog | None:
-    return other if one is None or (other is not None and other.attempt > one.attempt) else one
-
-
-async def _leave(asked: Sequence[asyncio.Task[TakenLog | None]], but: TakenLog | None) -> None:
-    """What else nodes have of the turn, nobody wants: it is of an earlier attempt."""
-    for each in asked:
-        each.cancel()
-    for other in await asyncio.gather(*asked, return_exceptions=True):
-        if isinstance(other, TakenLog) and other is not but:
-            other.close()
 
 
 async def _ask(node: Node, turn: str, epoch: int) -> TakenLog | None:

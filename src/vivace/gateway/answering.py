@@ -138,6 +138,7 @@ def _known(run: Run, work: Work, meter: Meter) -> Work:
         before=record.packed(),
         tokens=meter.before,
         summary=run.ticket.request.compacts,
+        last_told=lambda: record.last_said,
     )
     return replace(work, on_record=known)
 

@@ -44,6 +44,7 @@ from vivace.gateway.client_connection import connect
 from vivace.gateway.connections import Connections
 from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.draining import Draining
+from vivace.gateway.elsewhere.along import ReadingAlong
 from vivace.gateway.elsewhere.asking import Asking
 from vivace.gateway.elsewhere.carrying import Carrying
 from vivace.gateway.elsewhere.runs import SharedRuns
@@ -191,7 +192,7 @@ class Gateway:
         if shared:
             self.bell = build_bell(config.fleet, holder)
             asking = Asking(self.keeper, self.bell, self.metrics, self.recovery)
-            runs = SharedRuns(here, asking)
+            runs = SharedRuns(here, asking, ReadingAlong(self.fleet, self.memory))
             self.carrying = Carrying(
                 self.keeper,
                 here,

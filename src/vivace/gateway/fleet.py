@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from vivace.engines.node_logs import LogAlong, has_log, read_along
 from vivace.engines.remote import Address, Node, RemoteEngine
-from vivace.engines.taking_over import TakenLog, has_log, take_over
+from vivace.engines.taking_over import TakenLog, take_over
 from vivace.errors import ConfigError
 from vivace.fleet_config import FleetConfig, NodeAddress, check_fleet, fleet_key, node_address
 from vivace.gateway.membership import Membership
@@ -104,6 +105,10 @@ class Fleet:
     async def has(self, turn: str, attempt: int) -> bool:
         """Whether a node has the log of this attempt, or of a later one."""
         return await has_log(self.nodes, turn, attempt)
+
+    async def along(self, turn: str) -> LogAlong | None:
+        """What a node says of a turn that another gateway holds, as far as that has told it."""
+        return await read_along(self.nodes, turn)
 
     @property
     def nodes(self) -> list[Node]:

@@ -30,6 +30,7 @@ __all__ = [
     "EngineLog",
     "EngineLogs",
     "EventLog",
+    "LogAlong",
     "Readable",
     "Reader",
     "Record",
@@ -65,6 +66,8 @@ class Record(Readable, Protocol):
 
     created: Response
     """As it was created."""
+    last_said: int
+    """The number of the last event that was told of it."""
     lost: bool
     """Its turn was taken by another gateway, which tells the rest; known at its end here."""
 
@@ -195,6 +198,22 @@ class EngineLog(Protocol):
         """Nobody wants more of it. May be said again."""
 
 
+class LogAlong(Protocol):
+    """What is said of a turn that another gateway holds, while it is said."""
+
+    created: bytes
+    """The response as it was created, where the record has it otherwise."""
+    before: list[Entry]
+    """All of its log that was there before this engine had it."""
+
+    async def more(self) -> tuple[list[Entry], int] | None:
+        """What is new of the log, and the number of the last event that its holder has told: what
+        follows may not be told yet. None when no more comes."""
+
+    def close(self) -> None:
+        """Nobody reads it any more. May be said again."""
+
+
 class EngineLogs(Protocol):
     """Engines outside of this process, which outlive the gateways that ask them."""
 
@@ -204,6 +223,10 @@ class EngineLogs(Protocol):
 
     async def has(self, turn: str, attempt: int) -> bool:
         """Whether they have the log of this attempt, or of a later one. Nothing changes by it."""
+
+    async def along(self, turn: str) -> LogAlong | None:
+        """What they say of a turn that another gateway holds. None if they do not work on it.
+        Nothing changes by it."""
 
 
 class Ear(Protocol):

@@ -191,6 +191,9 @@ class Reach(_Message, frozen=True):
     """All of it before this one is here."""
     credit: Count
     """The node may send up to this one, and not it."""
+    told: int = -1
+    """The number of the last event that the holder has told of the turn: others may be told up to
+    there."""
 
 
 class Heard(_Message, frozen=True, tag=3):
@@ -297,6 +300,8 @@ class Chunk(_Message, frozen=True):
     first: Count
     entries: tuple[Entry, ...]
     tally: Tallied
+    told: int = -1
+    """To who only reads: up to which event its holder has told."""
 
 
 class Log(_Message, frozen=True, tag=14):

@@ -7,12 +7,12 @@ was, as long as the node is the one that it was.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from vivace.conversation.log import Entry
+from vivace.conversation.log import Entry, is_last
 from vivace.errors import LinkError
 from vivace.link.frames import (
     WINDOW,
@@ -37,7 +37,6 @@ from vivace.link.frames import (
     Welcome,
 )
 from vivace.link.histories import Histories, size_of
-from vivace.link.node_end import is_last
 
 __all__ = ["GatewayEnd", "Gone", "Stream"]
 
@@ -73,6 +72,11 @@ class Stream:
         """Whether its end was heard."""
         self.found: Found | None = None
         """Of one that another gateway began, what the node has of it."""
+        self.last_told: Callable[[], int] | None = None
+        """The last event of the turn that was told here, for others to be told as far. It is asked
+        only while the stream is read: what is told later may follow from something else."""
+        self.told = -1
+        """Of one that is only read: the last event that its holder has told."""
         self._whole = whole
 
     @property
@@ -215,7 +219,7 @@ class GatewayEnd:
         stream.entries.extend(new)
         stream.heard += len(new)
         stream.finished = is_last(new[-1]) if new else stream.finished
-        stream.tally = chunk.tally
+        stream.tally, stream.told = chunk.tally, max(stream.told, chunk.told)
         self._reached.add(chunk.stream)
         return [stream]
 
@@ -257,7 +261,8 @@ class GatewayEnd:
             stream = self._streams.get(number)
             if stream is not None:
                 stream.credit = stream.taken + self._window
-                reaches.append(Reach(number, stream.heard, stream.credit))
+                told = -1 if stream.last_told is None else stream.last_told()
+                reaches.append(Reach(number, stream.heard, stream.credit, told))
         self._reached.clear()
         return Heard(tuple(reaches)) if reaches else None
 

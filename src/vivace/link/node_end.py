@@ -2,8 +2,8 @@
 
 The log of a run is here, where the engine is. Its entries are numbered as they come, and a number
 means the same for everyone who reads it. Whoever holds the turn has each of them first; others read
-what the holder has. A holder with a lower epoch than another has shown is fenced: it hears nothing
-more.
+what the holder has, and how far it has told that. A holder with a lower epoch than another has
+shown is fenced: it hears nothing more.
 
 Told what happened, this answers with what is to be done. What is to be said waits in ``outgoing``,
 so that everything of one step of an engine goes in one frame.
@@ -17,8 +17,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.conversation.deltas import Finished
-from vivace.conversation.log import Entry, Said
+from vivace.conversation.log import Entry, Said, is_last
 from vivace.errors import LinkError
 from vivace.link.frames import (
     Attach,
@@ -42,7 +41,7 @@ from vivace.link.frames import (
 from vivace.link.histories import Histories, size_of
 from vivace.protocol.items import Item
 
-__all__ = ["Begin", "Halt", "NodeEnd", "is_last"]
+__all__ = ["Begin", "Halt", "NodeEnd"]
 
 _AT_ONCE = 512
 """Entries of one log in one frame."""
@@ -75,6 +74,8 @@ class _Reader(Struct, eq=False):
     at: int
     """The next entry to send."""
     credit: int
+    told: int = -1
+    """What it knows of how far the holder has told."""
 
 
 class _RunLog:
@@ -95,6 +96,8 @@ class _RunLog:
         self.readers: list[_Reader] = []
         self.heard = 0
         """How many entries a holder has."""
+        self.told = -1
+        """The last event of the turn that a holder has told."""
         self.broke: Broke | None = None
         self.ended: float | None = None
         self.alone_since: float | None = None
@@ -286,6 +289,7 @@ class NodeEnd:
             reader.credit = max(reader.credit, reach.credit)
             if reader is log.holder:
                 log.heard = max(log.heard, min(reach.entries, len(log.entries)))
+                log.told = max(log.told, reach.told)
             if log.readers or reader.at < log.limit(reader):  # else nothing waited for this
                 self._notify(log)
 
@@ -404,10 +408,11 @@ class NodeEnd:
         """Whether there is more than goes at once."""
         start, limit = reader.at, log.limit(reader)
         end = min(limit, start + _AT_ONCE)
-        if end > start:
+        told = log.told if reader is not log.holder else -1
+        if end > start or told > reader.told:
             entries = tuple(log.entries[start:end])
-            chunks.append(Chunk(reader.stream, start, entries, log.tally))
-            reader.at = end
+            chunks.append(Chunk(reader.stream, start, entries, log.tally, told))
+            reader.at, reader.told = end, told
         return end < limit
 
     def _end(self, peer: _Peer, log: _RunLog, reader: _Reader, ends: list[ToGateway]) -> None:
@@ -461,11 +466,6 @@ class NodeEnd:
         if not runs:
             del self._of_turn[log.turn]
         self._bytes -= log.bytes
-
-
-def is_last(entry: Entry) -> bool:
-    """Whether nothing follows it."""
-    return isinstance(entry, Said) and isinstance(entry.delta, Finished)
 
 
 def _text(entry: Entry) -> int:

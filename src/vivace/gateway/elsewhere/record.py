@@ -1,17 +1,33 @@
-"""The events of a turn that another gateway holds: what it says is known there alone, so all of it
-is told when its end is on record."""
+"""The events of a turn that another gateway holds: what that tells, as far as it can be heard of
+here, and the rest when the end is on record."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
+from vivace.errors import Unavailable
 from vivace.gateway.elsewhere.asking import Pauses
 from vivace.gateway.elsewhere.runs import DistantTurn
 from vivace.gateway.ports import Readable
-from vivace.protocol.events import ResponseEvent
+from vivace.protocol.events import ResponseCreated, ResponseEvent
 
-__all__ = ["AwaitedRecord"]
+__all__ = ["AwaitedRecord", "check_goes_on"]
+
+_AGAIN = 1.0
+"""Seconds after which it is looked again for an engine that works on it."""
+
+
+def check_goes_on(turn_id: str, number: int, events: Sequence[ResponseEvent]) -> None:
+    """Refuses events that do not follow those that were told, of which ``number`` was the last."""
+    if number >= 0 and any(isinstance(each, ResponseCreated) for each in events):
+        raise Unavailable(
+            f"What response '{turn_id}' had said was lost with the servers that had it, and it "
+            "runs again. Read it from its start.",
+            code="lost_midway",
+        )
 
 
 class AwaitedRecord:
@@ -37,9 +53,42 @@ class AwaitedRecord:
     async def after(
         self, number: int, lane: str | None = None
     ) -> AsyncGenerator[list[ResponseEvent], None]:
+        if self._record is None:
+            looking = asyncio.create_task(self._wait_for_end())
+            looking.add_done_callback(self._looked)
+            try:
+                while not looking.done():
+                    async with aclosing(self._meanwhile(number, lane)) as told:
+                        async for events in told:
+                            number = events[-1].sequence_number
+                            yield events
+                    await asyncio.wait({looking}, timeout=_AGAIN)
+                self._record = looking.result()
+            finally:
+                looking.cancel()
+        async with aclosing(self._record.after(number, lane)) as told:
+            async for events in told:
+                check_goes_on(self._turn.id, number, events)
+                yield events
+
+    def _looked(self, looking: asyncio.Task[Readable]) -> None:
+        if not looking.cancelled():  # others may read it still
+            self._turn.ended()
+
+    async def _meanwhile(
+        self, number: int, lane: str | None
+    ) -> AsyncGenerator[list[ResponseEvent], None]:
+        """What its holder tells of it, until that cannot be heard any more."""
+        async with self._turn.told() as record:
+            if record is not None:
+                async with aclosing(record.after(number, lane)) as told:
+                    async for events in told:
+                        yield events
+
+    async def _wait_for_end(self) -> Readable:
         between = Pauses(math.inf)
-        while self._record is None:
+        while True:
             await between.pause()
-            self._record = await self._look(self._turn.id, self._turn.owner)
-        async for events in self._record.after(number, lane):
-            yield events
+            found = await self._look(self._turn.id, self._turn.owner)
+            if found is not None:
+                return found

@@ -4,6 +4,7 @@ what is on record those of the others."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,8 +12,10 @@ from msgspec.structs import replace
 
 from vivace.conversation.response import read_response
 from vivace.errors import InvalidRequest
+from vivace.gateway.elsewhere.along import ReadingAlong
 from vivace.gateway.elsewhere.asking import Asking, line_of
 from vivace.gateway.ports import RunDirectory, RunningTurn, Told
+from vivace.gateway.resuming.records import LogRecord
 from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Response, SteerFailed
 from vivace.protocol.requests import Interrupt, Steer
@@ -31,10 +34,13 @@ _request: msgspec.json.Decoder[_Request] = msgspec.json.Decoder(_Request)
 class DistantTurn:
     """One that another gateway holds."""
 
-    def __init__(self, runs: SharedRuns, asking: Asking, turn: OpenTurn) -> None:
+    def __init__(
+        self, runs: SharedRuns, asking: Asking, along: ReadingAlong, turn: OpenTurn
+    ) -> None:
         self.turn = turn
         self._runs = runs
         self._asking = asking
+        self._along = along
 
     @property
     def id(self) -> str:
@@ -49,8 +55,18 @@ class DistantTurn:
 
     async def response(self) -> Response:
         """As its record has it: only its holder knows what it has said."""
-        created = read_response(bytes(_request.decode(self.turn.request or b"").response))
-        return replace(created, status="in_progress")
+        return replace(self._created(), status="in_progress")
+
+    def _created(self) -> Response:
+        return read_response(bytes(_request.decode(self.turn.request or b"").response))
+
+    def told(self) -> AbstractAsyncContextManager[LogRecord | None]:
+        """What its holder tells of it, while it does; None if that cannot be heard here."""
+        return self._along.reading(self.id, self.owner, self._created)
+
+    def ended(self) -> None:
+        """Nothing more is to be heard of it."""
+        self._along.ended(self.id)
 
     async def cancel(self) -> None:
         await self._asking.cancel(self.turn)
@@ -76,9 +92,10 @@ def _too_late(told: Told) -> bool:
 class SharedRuns:
     """Whoever asks for a turn whose gateway is gone has it taken at that moment."""
 
-    def __init__(self, here: RunDirectory, asking: Asking) -> None:
+    def __init__(self, here: RunDirectory, asking: Asking, along: ReadingAlong) -> None:
         self._here = here
         self._asking = asking
+        self._along = along
 
     async def began(self, turn: RunningTurn) -> None:
         await self._here.began(turn)
@@ -92,7 +109,7 @@ class SharedRuns:
             return found
         for turn in await self._asking.open_turns(response_id, owner):
             if turn.id == response_id:
-                return DistantTurn(self, self._asking, turn)
+                return self._distant(turn)
         return await self._here.find(response_id, owner)  # it may have been taken just now
 
     async def find_heir(self, response_id: str, owner: str) -> RunningTurn | None:
@@ -100,10 +117,13 @@ class SharedRuns:
         if found is not None:
             return found
         for turn in await self._asking.open_turns(response_id, owner):
-            distant = DistantTurn(self, self._asking, turn)
+            distant = self._distant(turn)
             if distant.answers_to(response_id):
                 return distant
         return await self._here.find_heir(response_id, owner)
+
+    def _distant(self, turn: OpenTurn) -> DistantTurn:
+        return DistantTurn(self, self._asking, self._along, turn)
 
     async def forget(self, response_id: str, owner: str) -> None:
         await self._here.forget(response_id, owner)

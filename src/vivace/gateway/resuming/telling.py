@@ -1,5 +1,5 @@
 """Where the events of a turn are to be had again: from memory while that lasts, else from the
-store; of one that another gateway holds, when it has ended."""
+store; of one that another gateway holds, from the node of its engine until it has ended."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import aclosing
 
 from vivace.conversation.replay import log_of
 from vivace.conversation.response import as_created, read_response
-from vivace.errors import LogError, NotFound, Unavailable
+from vivace.errors import LogError, NotFound
 from vivace.gateway.archive import Archive
-from vivace.gateway.elsewhere.record import AwaitedRecord
+from vivace.gateway.elsewhere.record import AwaitedRecord, check_goes_on
 from vivace.gateway.elsewhere.runs import DistantTurn
 from vivace.gateway.ports import Readable, Record, RunDirectory
 from vivace.gateway.resuming.records import LogRecord
-from vivace.protocol.events import ResponseCreated, ResponseEvent
+from vivace.protocol.events import ResponseEvent
 from vivace.scheduling.memory import Held, Memory
 from vivace.store.base import TurnRecord
 
@@ -105,17 +105,8 @@ class _Followed:
             self._record = await self._telling.record(self._response_id, self._owner)
             async with aclosing(self._record.after(number, lane)) as told:
                 async for events in told:
-                    if number >= 0 and any(isinstance(each, ResponseCreated) for each in events):
-                        raise _begun_anew(self._response_id)
+                    check_goes_on(self._response_id, number, events)
                     yield events
-
-
-def _begun_anew(response_id: str) -> Unavailable:
-    return Unavailable(
-        f"What response '{response_id}' had said was lost with the servers that had it, and it "
-        "runs again. Read it from its start.",
-        code="lost_midway",
-    )
 
 
 def _of_ended(response_id: str, kept: TurnRecord | None) -> tuple[bytes, bytes]:

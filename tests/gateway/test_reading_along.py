@@ -1,0 +1,234 @@
+"""A turn that one gateway holds is read through another while it is written, word by word."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from queue import Queue
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.gateway.test_takeover import LONG, REPLIES, begun, check_whole, id_of, path
+from tests.support.fleets import KEY, Fleet
+from tests.support.postgres import Postgres
+from tests.support.socket import Event, Socket
+from tests.support.witness import TERMINAL
+from vivace.link.frames import Chunk
+
+
+@pytest.fixture
+def fleet(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    monkeypatch.setenv("VIVACE_FLEET_KEY", KEY)
+    with ExitStack() as stack:
+        yield Fleet(stack, postgres.database(), REPLIES)
+
+
+class Reader:
+    """Reads a turn in a thread of its own, and knows when each event came."""
+
+    def __init__(self, http: httpx.Client, response_id: str, **query: Any) -> None:
+        self._http, self._path = http, path(response_id)
+        self._query = {"stream": "true"} | query
+        self._came: Queue[tuple[float, Event] | None] = Queue()
+        self.events: list[Event] = []
+        self.times: list[float] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with self._http.stream("GET", self._path, params=self._query, timeout=60) as stream:
+                for line in stream.iter_lines():
+                    if line.startswith("data: {"):
+                        self._came.put((time.monotonic(), json.loads(line[6:])))
+        finally:
+            self._came.put(None)
+
+    def until(self, count: int) -> None:
+        """So many words were told."""
+        while len(words_of(self)) < count:
+            assert self.next() is not None, "it ended before"
+
+    def next(self) -> Event | None:
+        came = self._came.get(timeout=60)
+        if came is None:
+            return None
+        self.times.append(came[0])
+        self.events.append(came[1])
+        return came[1]
+
+    def end(self) -> list[Event]:
+        while self.next() is not None:
+            pass
+        return self.events
+
+
+def read_on(socket: Socket, events: list[Event]) -> list[Event]:
+    """With those that follow, to the end of this response."""
+    while (last := events[-1])["type"] not in TERMINAL:
+        event = socket.read(60)
+        if event.get("sequence_number") == last["sequence_number"] + 1:
+            events.append(event)
+    return events
+
+
+def test_words_are_told_as_they_come_and_are_those_of_the_holder(fleet: Fleet) -> None:
+    fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket)
+        reader = Reader(other.http, id_of(events))
+        reader.until(30)
+        assert fleet.status(id_of(events)) is None  # it is far from its end
+        events += socket.until_end(60)
+    told = reader.end()
+    check_whole(told)
+    assert told == events
+    words = [
+        at
+        for at, each in zip(reader.times, told, strict=True)
+        if each["type"].endswith("text.delta")
+    ]
+    assert words[-1] - words[20] > 1  # 130 words at 50 a second
+
+
+def test_who_has_seen_a_part_is_told_the_rest_as_it_comes(fleet: Fleet) -> None:
+    fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket)
+        last = events[-1]["sequence_number"]
+        reader = Reader(other.http, id_of(events), starting_after=last)
+        reader.until(10)
+        assert fleet.status(id_of(events)) is None
+        events += socket.until_end(60)
+    assert reader.end() == events[last + 1 :]
+
+
+def test_many_who_read_one_turn_read_its_node_once(fleet: Fleet) -> None:
+    node = fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket)
+        readers = [Reader(other.http, id_of(events)) for _ in range(5)]
+        for reader in readers:
+            reader.until(20)
+        [log] = node.node._end._logs.values()
+        assert len(log.readers) == 1
+        params = {"stream": "true"}
+        with other.http.stream("GET", path(id_of(events)), params=params) as stream:
+            assert "response.created" in next(stream.iter_lines())
+        for reader in readers:  # one that leaves is not felt by those who stay
+            reader.until(len(words_of(reader)) + 40)
+        assert fleet.status(id_of(events)) is None
+        events += socket.until_end(60)
+    assert [reader.end() for reader in readers] == [events] * 5
+
+
+def words_of(reader: Reader) -> list[Event]:
+    return [each for each in reader.events if each["type"].endswith("text.delta")]
+
+
+def test_nobody_reads_a_node_when_all_readers_have_left(fleet: Fleet) -> None:
+    node = fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket, "endless")
+        params = {"stream": "true"}
+        with other.http.stream("GET", path(id_of(events)), params=params) as stream:
+            lines = stream.iter_lines()
+            while "output_text.delta" not in next(lines):
+                pass
+            [log] = node.node._end._logs.values()
+            assert len(log.readers) == 1
+        deadline = time.monotonic() + 10
+        while log.readers:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert log.holder is not None
+
+
+@pytest.mark.parametrize("how", ["interrupt", "cancel", "steer", "steer at the item's end"])
+def test_how_it_is_stopped_is_told_as_by_its_holder(fleet: Fleet, how: str) -> None:
+    """What the engine said beyond that is in the log of its node, and told to nobody."""
+    fleet.node(rate=400)
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        text = "items" if "item" in how else "endless"
+        events = begun(socket, text, background=how == "cancel")
+        reader = Reader(other.http, id_of(events))
+        reader.until(20)
+        if how == "cancel":
+            other.http.post(f"{path(id_of(events))}/cancel")
+        elif how == "interrupt":
+            socket.send(type="response.interrupt", response_id=id_of(events))
+        else:
+            when = {"when": "item_end"} if "item" in how else {}
+            steer = {"previous_response_id": id_of(events), "input": "after all", **when}
+            socket.send(type="response.steer", **steer)
+        told = reader.end()
+        assert told[-1]["type"] in TERMINAL
+        assert [each["sequence_number"] for each in told] == [*range(len(told))]
+        assert told == read_on(socket, events)
+
+
+def test_it_goes_on_when_the_node_dies_and_another_goes_on(fleet: Fleet) -> None:
+    nodes = [fleet.node(), fleet.node()]
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket)
+        reader = Reader(other.http, id_of(events))
+        reader.until(20)
+        next(each for each in nodes if each.node._end._logs).kill()
+        reader.until(80)
+        assert fleet.status(id_of(events)) is None
+        events += socket.until_end(60)
+    told = reader.end()
+    check_whole(told)
+    assert told == events
+
+
+def test_it_goes_on_when_the_holder_dies_and_the_turn_is_taken_here(fleet: Fleet) -> None:
+    fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket, background=True)
+        reader = Reader(other.http, id_of(events))
+        reader.until(20)
+        fleet.freeze(one)
+        fleet.bury(one)
+        told = reader.end()
+        check_whole(told)
+        assert told[: len(events)] == events
+
+
+def test_it_is_read_to_its_end_when_the_node_falls_silent_at_the_last_word(fleet: Fleet) -> None:
+    node = fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket, "endless")
+        reader = Reader(other.http, id_of(events))
+        reader.until(20)
+        fleet.stop(node)
+        socket.send(type="response.interrupt", response_id=id_of(events))
+        told = reader.end()
+        assert told[-1]["response"]["incomplete_details"] == {"reason": "interrupted"}
+        assert told == read_on(socket, events)
+
+
+def test_an_older_node_that_does_not_tell_how_far_its_holder_is_has_it_told_at_the_end(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vivace.link.node_end.Chunk", lambda *given: Chunk(*given[:4]))
+    fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket, count=LONG // 2)
+        reader = Reader(other.http, id_of(events))
+        events += socket.until_end(60)
+    assert reader.end() == events
