@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.findings.rules_for_tests import set_of
+from tests.findings.taint_rules import TAINT
 from tests.support.examples import examples
 from vivace.findings import changed
 from vivace.findings.changed import Scanner
@@ -72,10 +73,12 @@ _KEYS = st.sampled_from([*"aex()[]{}'\"=:#, \\", "eval(", "é", "\t", "return ",
 class Typing(RuleBasedStateMachine):
     """One types, deletes and pastes; whether the text is right is no matter."""
 
+    start, known = _START, _RULES
+
     @initialize(copies=st.integers(1, 3))
     def opened(self, copies: int) -> None:
-        self.source = Source.of("a.py", _START * copies)
-        self.scanner = Scanner(_RULES)
+        self.source = Source.of("a.py", self.start * copies)
+        self.scanner = Scanner(self.known)
         self.findings = self.scanner.open(self.source)
 
     def edit(self, hunks: list[Hunk]) -> None:
@@ -144,11 +147,11 @@ class Typing(RuleBasedStateMachine):
     def as_a_fresh_scan(self) -> None:
         if hasattr(self, "scanner") and self.scanner.is_settled:
             fresh = Source.of("a.py", self.source.text)
-            assert self.findings == scan(fresh, _RULES)
+            assert self.findings == scan(fresh, self.known)
 
     def teardown(self) -> None:
         if hasattr(self, "scanner"):
-            assert self.scanner.settle() == scan(Source.of("a.py", self.source.text), _RULES)
+            assert self.scanner.settle() == scan(Source.of("a.py", self.source.text), self.known)
 
 
 class TypingInALongFile(Typing):
@@ -164,6 +167,72 @@ class TypingInALongFile(Typing):
         changed._SMALL = self.small
 
 
+_HELPED = """def page(given):
+    name = chosen(given)
+    sink(path_of(name))
+    sink(checked(name))
+
+
+def chosen(value, other=1):
+    return value
+
+
+def path_of(name):
+    part, rest = both(name)
+    return part
+
+
+def both(name):
+    return name, source()
+
+
+def checked(name):
+    if name not in ALLOWED:
+        raise ValueError
+    return name
+
+
+sink(chosen(source()))
+"""
+_HELPER_LINES = st.sampled_from(
+    [
+        "\n",
+        "    return value\n",
+        "    return name, 1\n",
+        "    return 1, name\n",
+        "    return path_of(value)\n",
+        "def chosen(value):\n",
+        "def path_of(name, other):\n",
+        "def both(a):\n",
+        "    value = clean(value)\n",
+        "    sink(both(source()))\n",
+        "sink(path_of(source()))\n",
+        "    name = chosen(source())\n",
+        "class A:\n",
+        "foo(\n",
+        '"""\n',
+    ]
+)
+
+
+class TypingAroundHelpers(Typing):
+    """What a function returns is asked for elsewhere."""
+
+    start, known = _HELPED, TAINT
+
+    @rule(at=st.integers(0, 200), lines=st.lists(_HELPER_LINES, min_size=1, max_size=4))
+    def paste_helpers(self, at: int, lines: list[str]) -> None:
+        before = self.source.lines
+        start = self.place(at)
+        if start == len(before) and before and not before[-1].endswith("\n"):
+            start -= 1
+        self.edit([Hunk(start, (), tuple(lines))])
+
+
+TestTypingAroundHelpers = TypingAroundHelpers.TestCase
+TestTypingAroundHelpers.settings = settings(
+    max_examples=examples(25), stateful_step_count=20, deadline=None
+)
 TestTyping = Typing.TestCase
 TestTyping.settings = settings(max_examples=examples(25), stateful_step_count=20, deadline=None)
 TestTypingInALongFile = TypingInALongFile.TestCase

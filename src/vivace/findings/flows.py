@@ -62,6 +62,18 @@ class Flow(Struct, frozen=True, kw_only=True, eq=False):
     """Methods that return what the function they are called with makes of each value."""
     growing: frozenset[str] = frozenset()
     """Methods after which what they are called on has what they are called with."""
+    last_is_value: bool = False
+    """Whether the last expression of a block is its value."""
+    methods_stand_alone: bool = False
+    """Whether methods are defined beside their type, so that one of the file is called on whatever
+    has it."""
+    reading: frozenset[str] = frozenset()
+    """Functions and methods that write what they are called on, or with, to what they are handed
+    the address of."""
+    checks_by_result: bool = False
+    """Whether a check tells by what it returns, so that one whose result is given a name counts."""
+    macros: frozenset[str] = frozenset()
+    """What may have names in braces in its texts."""
     filling: frozenset[str] = frozenset()
     """Functions that write what they are called with to their first argument."""
     addresses: frozenset[str] = frozenset()
@@ -205,6 +217,12 @@ _C = Flow(
     addresses=_set("pointer_expression"),
 )
 _GO = Flow(
+    methods_stand_alone=True,
+    checks_by_result=True,
+    reading=_set(
+        "Decode Unmarshal Scan Sscan Sscanf ReadFull Bind BindJSON BindQuery BindUri ShouldBind "
+        "ShouldBindJSON ShouldBindQuery ShouldBindUri BodyParser QueryParser DecodeJSON"
+    ),
     functions=_set("function_declaration method_declaration func_literal"),
     names=_set("identifier"),
     bindings={
@@ -226,13 +244,16 @@ _GO = Flow(
         "TrimRight Replace ReplaceAll ToLower ToUpper string NewReplacer QueryUnescape "
         "PathUnescape Parse Abs append Fprintf Fields Split NewRequest NewRequestWithContext "
         "HTML FromSlash Unquote Title Repeat Clone EvalSymlinks ReadAll DecodeString NewReader "
-        "byte"
+        "byte NewDecoder MaxBytesReader LimitReader NewScanner Join Cut SplitN Sprint"
     ),
     growing=_set("WriteString Write Add Set"),
     filling=_set("Fprintf Fprint Fprintln"),
     addresses=_set("unary_expression"),
 )
 _RUST = Flow(
+    last_is_value=True,
+    checks_by_result=True,
+    macros=_set("macro_invocation"),
     functions=_set("function_item closure_expression"),
     names=_set("identifier"),
     bindings={

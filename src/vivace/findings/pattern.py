@@ -11,14 +11,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 from tree_sitter import Node
 
 from vivace.syntax.languages import Language, kind_id, parse
 
-__all__ = ["LEFT", "Bindings", "OutOfSteps", "Pattern", "PatternError", "Steps", "same_code"]
+__all__ = [
+    "LEFT",
+    "Asked",
+    "Bindings",
+    "Helpers",
+    "OutOfSteps",
+    "Pattern",
+    "PatternError",
+    "Steps",
+    "same_code",
+]
 
 Bindings: TypeAlias = Mapping[str, "Node | tuple[Node, ...]"]
 """What the names of a pattern stand for; those of ``$$$NAME`` are written with their signs."""
@@ -43,11 +53,34 @@ class OutOfSteps(Exception):
     """A rule was tried for too long; see ``Steps``."""
 
 
+class Asked(Protocol):
+    """A question about what is around a scope; it can be told from others."""
+
+    def holds_beyond(self, steps: Steps) -> bool:
+        """The answer for the scope as a whole."""
+
+
+class Helpers(Protocol):
+    """The functions that a file defines for itself."""
+
+    def answer(self, asked: Asked) -> bool: ...
+
+
 class Steps:
     """How many nodes may still be compared in a tree. Counted, not timed, so that the same text
     always has the same findings, however slow the machine."""
 
-    __slots__ = ("beyond", "depth", "is_closed", "left", "root", "scope", "shared", "way")
+    __slots__ = (
+        "beyond",
+        "depth",
+        "helpers",
+        "is_closed",
+        "left",
+        "root",
+        "scope",
+        "shared",
+        "way",
+    )
 
     def __init__(
         self,
@@ -56,6 +89,7 @@ class Steps:
         scope: Node | None = None,
         shared: dict[object, bool] | None = None,
         way: list[Node] | None = None,
+        helpers: Helpers | None = None,
     ) -> None:
         self.left = left
         self.root = root
@@ -63,12 +97,14 @@ class Steps:
         """Of conditions that name each other."""
         self.scope = scope
         """The node that is looked at, if it counts what was asked about its surroundings."""
-        self.beyond: dict[object, bool] = {}
+        self.beyond: dict[Asked, bool] = {}
         """What was asked, and the answer: as long as that is the same, so is all else."""
         self.shared: dict[object, bool] = {} if shared is None else shared
         """What was asked of the nodes of this tree before, and the answers."""
         self.way: list[Node] = [] if way is None else way
         """From the root to the node whose surroundings were asked for last."""
+        self.helpers = helpers
+        """None where nothing but the scope is known."""
         self.is_closed = True
         """Whether no more than that came from outside."""
 

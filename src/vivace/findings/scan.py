@@ -7,15 +7,15 @@ around it are looked at again; see ``changed``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-from msgspec import Struct
 from tree_sitter import Node, Tree
 
-from vivace.findings.matching import Outward
+from vivace.findings.helpers import FileHelpers
 from vivace.findings.pattern import Bindings, OutOfSteps, Steps
 from vivace.findings.plan import Places, Plan, Planned
+from vivace.findings.remembered import STEPS, Look, Match, Memory, Piece, Run
 from vivace.findings.rewrite import breaks_string, placed, rewritten, spelled
 from vivace.findings.rule import Rule
 from vivace.findings.rule_set import RuleSet
@@ -35,8 +35,6 @@ _DEEPEST = 60
 _LOWEST = 300
 """Nodes within nodes; what is further down was made by a machine, and is not looked at. To ask each
 node about those around it takes a time that is quadratic in the depth."""
-_STEPS = 100_000
-"""For one rule in one piece. Ordinary rules take some dozens for each node they are tried on."""
 _LONGEST = 2_000
 """Characters of lines that a fix is written for; what is longer was made by a machine."""
 _FEW = 1_000
@@ -55,101 +53,6 @@ def scan(source: Source, rules: RuleSet) -> list[Finding]:
     plan = rules.plan(source.language)
     memory = Memory()
     return findings_of(source, plan, Pieces(plan, memory).of(source.tree), memory)
-
-
-class Match(Struct, frozen=True):
-    rule: int
-    start: int
-    """In bytes, from where the piece begins."""
-    end: int
-    what: str
-    """The rule's message, with what its names stand for."""
-    instead: str | None = None
-    """What is to stand there."""
-
-    def moved(self, by: int) -> Match:
-        return Match(self.rule, self.start + by, self.end + by, self.what, self.instead)
-
-
-class Look(Struct, frozen=True):
-    """A node that a rule may match, which depends on what is around it."""
-
-    rule: int
-    start: int
-    end: int
-    kind: int
-
-    def moved(self, by: int) -> Look:
-        return Look(self.rule, self.start + by, self.end + by, self.kind)
-
-
-class Piece(Struct, frozen=True):
-    """What a piece of code has in it, whatever is around it."""
-
-    words: int = 0
-    outside: int = 0
-    """The words that stand outside of functions."""
-    matches: tuple[Match, ...] = ()
-    looks: tuple[Look, ...] = ()
-    steps: Mapping[int, int] = {}
-    """What each rule took, if they took more than a few."""
-    height: int = 0
-    """How far down there were nodes to look at."""
-    parts: tuple[tuple[int, Piece], ...] = ()
-    """Pieces of it in which there is something, and where they begin."""
-    asking: int = 0
-    """The rules that have looks in it or its parts, a bit for each."""
-
-    def each_match(self, start: int) -> Iterator[Match]:
-        """In it and its parts; ``start`` is where it begins in the text."""
-        for each in self.matches:
-            yield each.moved(start)
-        for by, part in self.parts:
-            yield from part.each_match(start + by)
-
-    def each_look(self, start: int, asking: int) -> Iterator[Look]:
-        """Those of some rules only."""
-        for each in self.looks:
-            if asking >> each.rule & 1:
-                yield each.moved(start)
-        for by, part in self.parts:
-            if part.asking & asking:
-                yield from part.each_look(start + by, asking)
-
-
-class Memory:
-    """What was found in code before, by its text. What is not met again is forgotten."""
-
-    def __init__(self, before: Memory | None = None) -> None:
-        self._known: dict[Hashable, Piece | Run] = {} if before is None else before.met
-        self.met: dict[Hashable, Piece | Run] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
-    def get(self, key: Hashable) -> Piece | Run | None:
-        known = self.met.get(key) or self._known.get(key)
-        if known is not None:
-            self.met[key] = known
-        return known
-
-    def keep(self, key: Hashable, value: Piece | Run) -> None:
-        self.met[key] = value
-
-
-class Run(Struct, frozen=True):
-    """What a rule found in a function, and what it asked about what is around it."""
-
-    matches: tuple[Match, ...]
-    asked: Mapping[Outward, bool]
-    steps: int
-
-    def holds_at(self, node: Node, root: Node, shared: dict[object, bool]) -> bool:
-        steps = Steps(_STEPS, root, node, shared)
-        try:
-            return all(each.holds_beyond(steps) == answer for each, answer in self.asked.items())
-        except OutOfSteps:
-            return False
 
 
 class Pieces:
@@ -302,12 +205,12 @@ class _Trying:
     def _try(self, planned: Planned, node: Node) -> None:
         number = planned.number
         used = self._own_steps.get(number, 0)
-        if used > _STEPS or number in self._given_up:
+        if used > STEPS or number in self._given_up:
             return
-        steps = Steps(_STEPS, self._root)
+        steps = Steps(STEPS, self._root)
         with suppress(OutOfSteps):
             self._match(planned, node, steps)
-        self._own_steps[number] = used + _STEPS - steps.left
+        self._own_steps[number] = used + STEPS - steps.left
 
     def _match(self, planned: Planned, node: Node, steps: Steps) -> None:
         matcher = planned.matcher
@@ -344,6 +247,7 @@ def findings_of(source: Source, plan: Plan, piece: Piece, memory: Memory) -> lis
     matches = set(piece.each_match(offset))
     steps = dict(piece.steps)
     shared: dict[object, bool] = {}
+    helpers = FileHelpers(source, memory, shared)
     possible = sum(1 << each.number for each in plan.rules if each.can_be_in_file(piece.words))
     together = sum(steps.values())
     way: list[Node] = []
@@ -351,7 +255,7 @@ def findings_of(source: Source, plan: Plan, piece: Piece, memory: Memory) -> lis
         took = steps.get(look.rule, 0)
         if took > _most(together):
             continue
-        run = _run(plan.rules[look.rule], look, root, memory, shared, way)
+        run = _run(plan.rules[look.rule], look, root, memory, shared, way, helpers)
         matches |= {each.moved(look.start) for each in run.matches}
         steps[look.rule] = took + run.steps
         together += run.steps
@@ -381,19 +285,19 @@ def _run(
     memory: Memory,
     shared: dict[object, bool],
     way: list[Node],
+    helpers: FileHelpers,
 ) -> Run:
     node = _node_at(root, look.start, look.end, look.kind)
     key = planned.number, look.kind, node.text
     remembers = planned.reads_functions and not node.has_error
     known = memory.get(key) if remembers else None
-    if isinstance(known, Run) and known.holds_at(node, root, shared):
+    if isinstance(known, Run) and known.holds_at(node, root, shared, helpers):
         return known
-    steps = Steps(_STEPS, root, node if remembers else None, shared, way)
+    steps = Steps(STEPS, root, node if remembers else None, shared, way, helpers)
     matches: list[Match] = []
     with suppress(OutOfSteps):
         matches = matches_at(planned, node, steps, node.start_byte)
-    asked = {each: answer for each, answer in steps.beyond.items() if isinstance(each, Outward)}
-    run = Run(tuple(matches), asked, _STEPS - steps.left)
+    run = Run(tuple(matches), steps.beyond, STEPS - steps.left)
     if remembers and steps.is_closed:
         memory.keep(key, run)
     return run

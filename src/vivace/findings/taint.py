@@ -1,4 +1,5 @@
-"""Taint: whether what others can choose reaches a place where it does harm, within one function.
+"""Taint: whether what others can choose reaches a place where it does harm, within one function and
+what it is returned by the helpers of its file.
 
 The function is read once, in the order of its text. A name is tainted from where it is given a
 tainted value to where it is given another; a branch that may not be run takes nothing away. What
@@ -9,8 +10,10 @@ placeholder from one with a value in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
 from tree_sitter import Node
 
 from vivace.findings.flows import FLOWS, Flow
@@ -18,7 +21,7 @@ from vivace.findings.matching import Whole
 from vivace.findings.pattern import Steps
 from vivace.syntax.languages import Language, kind_id, walk
 
-__all__ = ["Taint"]
+__all__ = ["Helper", "Returns", "Taint"]
 
 _FILES = ("module", "program", "translation_unit", "source_file")
 """What is outside all functions is a scope of its own."""
@@ -26,6 +29,59 @@ _DEEPEST = 120
 """Expressions within expressions."""
 _SINK = "SINK"
 """What a sink calls the part of it that must be tainted; without it, any part counts."""
+_LEVELS = 2
+"""How far helpers are followed that call others."""
+_OWN = ("self", "this", "cls", "Self")
+"""What a helper of the same class is called on."""
+_RECEIVER = -1
+"""What it is called on, among what a helper is given."""
+_NO_PARAMETERS = ("comment", "self_parameter", "receiver_parameter")
+_TRIED = ("try_expression", "await_expression")
+_TEXTS = ("string_literal", "raw_string_literal")
+_BRACES = re.compile(r"\{(\w+)[:}]")
+_BY_NAME = ("keyword_argument",)
+_SEVERAL = ("tuple", "expression_list", "array", "tuple_expression")
+"""Several values, as they are returned."""
+_RETURNS = ("return_statement", "return_expression")
+_NUMBER = re.compile(
+    r":?\s*(u?int\d*|[iu](8|16|32|64|128|size)|[fF](32|64)|float(32|64)?|double|long|short|byte|char|"
+    r"bool(ean)?|number|bigint|Integer|Long|Double|Boolean|[uU]{2}[iI][dD](\.UUID)?|(date)?time|"
+    r"time\.\w+)"
+)
+"""The type of a parameter that no text comes through."""
+
+
+class Helper(Struct, frozen=True):
+    """Whether the file has a function of its own that is called so."""
+
+    name: str
+    is_on_other: bool
+    """Whether it is called on something that is not the object that the call stands in."""
+
+    def holds_beyond(self, steps: Steps) -> bool:
+        return _answer(self, steps)
+
+
+class Returns(Struct, frozen=True):
+    """Whether what a helper of the file returns is tainted, if it is called like this."""
+
+    taint: Taint
+    helper: Helper
+    given: frozenset[int | str]
+    """Which of its arguments are tainted, by their places or names."""
+    level: int
+    """How far its own helpers are followed."""
+    part: int | None = None
+    """Of several values that it returns, the one that matters."""
+
+    def holds_beyond(self, steps: Steps) -> bool:
+        return _answer(self, steps)
+
+
+def _answer(asked: Helper | Returns, steps: Steps) -> bool:
+    if asked not in steps.beyond:
+        steps.beyond[asked] = steps.helpers is not None and steps.helpers.answer(asked)
+    return steps.beyond[asked]
 
 
 class Taint:
@@ -38,12 +94,13 @@ class Taint:
     ) -> None:
         self.sources, self.sinks, self.sanitizers = sources, sinks, sanitizers
         self.flow = FLOWS[language.name]
-        self.words = _words(sinks) + _words(sources)
+        self.words = _words(sinks)
         self.file_words = _words(sinks, of_file=True) + _words(sources, of_file=True)
         self.functions = _kinds(self.flow.functions, language)
         self.files = _kinds(_FILES, language)
         self.kinds = self.functions | self.files
-        self.looks_out = any(each.looks_out for each in (*sources, *sinks, *sanitizers))
+        self.looks_out = True
+        """At the helpers of the file."""
         self._anywhere = tuple(each for each in sinks if each.kinds is None)
         kinds = {kind for each in sinks for kind in each.kinds or ()}
         self._by_kind = {
@@ -66,7 +123,11 @@ class Taint:
     def reached(self, scope: Node, steps: Steps) -> Iterator[Node]:
         """The sinks that tainted values reach."""
         if self.may_match(scope, steps):
-            yield from _Run(self, scope, steps).reached()
+            yield from _Run(self, scope, steps, _LEVELS).reached()
+
+    def returns(self, helper: Node, steps: Steps, call: Returns) -> bool:
+        """Whether what a function returns is tainted that is called so."""
+        return _Run(self, helper, steps, call.level, call.given, call.part).returns()
 
 
 def _kinds(names: Iterable[str], language: Language) -> frozenset[int]:
@@ -97,8 +158,22 @@ def _of_scope(scope: Node, flow: Flow) -> Iterator[Node]:
 class _Run:
     """One function, read once."""
 
-    def __init__(self, taint: Taint, scope: Node, steps: Steps) -> None:
+    def __init__(
+        self,
+        taint: Taint,
+        scope: Node,
+        steps: Steps,
+        level: int,
+        given: frozenset[int | str] = frozenset(),
+        part: int | None = None,
+    ) -> None:
         self._taint = taint
+        self._part = part
+        self._level = level
+        self._given = given
+        self._returned = False
+        self._within = 0
+        """Functions around what is read."""
         self._flow = taint.flow
         self._scope = scope
         self._steps = steps
@@ -108,6 +183,8 @@ class _Run:
         self._made_of: dict[str, frozenset[str]] = {}
         self._trusted: set[str] = set()
         """What was checked without being given a name, as it is spelled: ``req.query.sort``."""
+        self._filled: set[str] = set()
+        """Names of what was read into: to check one of its fields says nothing of the others."""
         self._branches: list[int] = []
         self._sources: dict[int, bool] = {}
         self._sanitizers: dict[int, bool] = {}
@@ -120,6 +197,44 @@ class _Run:
         else:
             self._function(self._scope, 0)
         return self._reached
+
+    def returns(self) -> bool:
+        self._function(self._scope, 0)
+        body = self._scope.child_by_field_name("body")
+        if body is not None and not self._returned:
+            self._returned = any(self._is_given_back(each) for each in self._last_of(body))
+        return self._returned
+
+    def _is_given_back(self, value: Node) -> bool:
+        """Whether the part that matters is tainted."""
+        if self._part is not None and value.type in _SEVERAL:
+            parts = [each for each in value.named_children if each.type != "comment"]
+            if self._part < len(parts):
+                value = parts[self._part]
+        return self._is_tainted(value, 0)
+
+    def _last_of(self, body: Node) -> Iterator[Node]:
+        """The values that a body has which says no return."""
+        if body.type not in self._flow.blocks:
+            yield body
+        elif self._flow.last_is_value and body.named_children:
+            yield from self._values_of(body.named_children[-1])
+
+    def _values_of(self, last: Node) -> Iterator[Node]:
+        if last.type == "expression_statement" and last.child_count == 1:  # without a semicolon
+            last = last.children[0]
+        if last.type == "if_expression":
+            for each in ("consequence", "alternative"):
+                branch = last.child_by_field_name(each)
+                branch = branch.named_child(0) if branch and each == "alternative" else branch
+                if branch is not None:
+                    yield from self._last_of(branch)
+        elif last.type == "match_expression":
+            for arm in walk(last):
+                if arm.type == "match_arm" and (value := arm.child_by_field_name("value")):
+                    yield from self._last_of(value)
+        elif not last.type.endswith(("_statement", "_declaration", "_item")):
+            yield last
 
     # -- statements and expressions, in the order they are run --
 
@@ -146,6 +261,8 @@ class _Run:
             self._binding(node)
             if kind in flow.statements:
                 self._trust_call(node)
+            if kind in _RETURNS and self._within == 1 and not self._returned:
+                self._returned = any(self._is_given_back(each) for each in node.named_children)
         self._sink(node)
 
     def _parts_of(self, node: Node, depth: int) -> None:
@@ -168,9 +285,45 @@ class _Run:
                         self._taint_name(name, None)
             for name in self._names_in(first) if given else ():
                 self._taint_name(name, None)
+        if node == self._scope:
+            self._take_given(node, parameters)
+        self._within += 1
         for child in node.children:
             if child != parameters:
                 self._read(child, depth + 1)
+        self._within -= 1
+
+    def _take_given(self, function: Node, parameters: Node | None) -> None:
+        """What it is called with."""
+        names = list(self._names_of(parameters)) if self._given and parameters is not None else []
+        receiver = function.child_by_field_name("receiver") if _RECEIVER in self._given else None
+        taken = set(self._names_in(receiver)) if receiver is not None else set()
+        for place, each in enumerate(names):
+            if place in self._given or not self._given.isdisjoint(each):
+                taken |= each
+        for name in taken:
+            self._taint_name(name, None)
+
+    def _names_of(self, parameters: Node) -> Iterator[frozenset[str]]:
+        """Those of each parameter by which a text comes in, without the object's own."""
+        if parameters.type in self._flow.names:
+            yield frozenset([_text(parameters)])
+            return
+        for each in parameters.named_children:
+            if (
+                each.type in ("comment", "self_parameter", "receiver_parameter")
+                or _text(each) in _OWN
+            ):
+                continue
+            if _is_number(each):
+                several = max(1, len(each.children_by_field_name("name")))
+                yield from [frozenset[str]()] * several
+                continue
+            together = each.children_by_field_name("name")
+            if len(together) > 1:  # a, b string
+                yield from (frozenset([_text(one)]) for one in together)
+            else:
+                yield frozenset(self._names_in(each))
 
     def _block(self, node: Node, depth: int) -> None:
         branch = node.parent is not None and node.parent.type in self._flow.branches
@@ -206,6 +359,8 @@ class _Run:
                 self._read(each, depth + 1)
         name = self._called(function)
         target = on if name in self._flow.growing else None
+        if name in self._flow.reading:
+            self._read_into(handed, given or self._is_source(node), depth)
         if name in self._flow.filling:
             target = next((each for each in handed if each.is_named), None)
             if target is not None and target.type in self._flow.addresses:
@@ -214,6 +369,16 @@ class _Run:
         place = None if target is None else self._place(target)
         if place and any(self._is_tainted(each, depth) for each in handed):
             self._taint_name(place, arguments)
+
+    def _read_into(self, handed: Sequence[Node], tainted: bool, depth: int) -> None:
+        """``decoder.Decode(&wanted)``."""
+        into = [each for each in handed if each.type in self._flow.addresses]
+        if tainted or any(self._is_tainted(each, depth) for each in handed if each not in into):
+            for each in into:
+                target = next(iter(each.named_children), None)
+                if target is not None and (place := self._place(target)):
+                    self._taint_name(place, None)
+                    self._filled.add(place)
 
     def _condition(self, node: Node, depth: int) -> None:
         field = self._flow.conditions[node.type]
@@ -239,8 +404,22 @@ class _Run:
         else:
             return
         tainted = self._is_tainted(value, 0)
-        if tainted or not _adds(node):
+        if flow.checks_by_result:
+            self._trust_checks(value)
+        if tainted and target.type in flow.patterns and (call := self._helper_call(value)):
+            for place, each in enumerate(_parts_of(target)):
+                returned = self._returned_by_helper(*self._parts(call), 0, place)
+                self._bind(each, bool(returned), value)
+        elif tainted or not _adds(node):
             self._bind(target, tainted, value)
+
+    def _helper_call(self, value: Node) -> Node | None:
+        """The call of a helper that is all of a value."""
+        while value.type in (*_TRIED, "expression_list", "await") and value.named_child_count == 1:
+            value = value.named_children[0]
+        if value.type not in self._flow.calls:
+            return None
+        return value if self._returned_by_helper(*self._parts(value), 0) is not None else None
 
     def _sink(self, node: Node) -> None:
         for sink in self._taint.sinks_at(node):
@@ -291,6 +470,16 @@ class _Run:
             if each.type in self._flow.names or each.type in self._flow.members:
                 yield _text(each)
 
+    def _wholes_in(self, node: Node) -> Iterator[Node]:
+        """Names that stand for themselves, and not for one of their fields."""
+        waiting = [node]
+        while waiting:
+            each = waiting.pop()
+            if each.type in self._flow.names:
+                yield each
+            elif each.type not in self._flow.members:
+                waiting += each.children
+
     def _places_in(self, node: Node) -> Iterator[str]:
         """``a.b`` and ``a[b]``, the whole of each."""
         waiting = [node]
@@ -309,6 +498,14 @@ class _Run:
         if call is not None and call.type in self._flow.calls and self._is_sanitizer(call):
             self._trust_names(call)
 
+    def _trust_checks(self, value: Node) -> None:
+        """``_, err := check(name)``."""
+        call = value.named_children[0] if value.type in self._flow.patterns else value
+        while call.type in _TRIED and call.named_children:
+            call = call.named_children[0]
+        if call.type in self._flow.calls and self._is_sanitizer(call):
+            self._trust_names(call)
+
     def _trust(self, condition: Node) -> None:
         for each in walk(condition):
             if self._is_sanitizer(each):
@@ -318,6 +515,8 @@ class _Run:
         """What it speaks of is checked from here on, and what that was made of."""
         self._trusted |= set(self._places_in(node))
         names = set(self._names_in(node))
+        if not self._filled.isdisjoint(names):
+            names -= self._filled - {_text(each) for each in self._wholes_in(node)}
         waiting = list(names)
         while waiting:
             new = self._made_of.get(waiting.pop(), frozenset()) - names
@@ -343,7 +542,14 @@ class _Run:
             return self._is_tainted_call(node, depth)
         if kind in flow.harmless:
             return False
+        if kind in flow.macros and self._has_tainted_in_braces(node):
+            return True
         return any(self._is_tainted(each, depth + 1) for each in self._handed_on(node))
+
+    def _has_tainted_in_braces(self, macro: Node) -> bool:
+        """``format!("{name}")``."""
+        texts = (each for each in walk(macro) if each.type in _TEXTS)
+        return any(name in self._tainted for each in texts for name in _BRACES.findall(_text(each)))
 
     def _is_tainted_place(self, node: Node, depth: int) -> bool:
         """``a.b`` and ``a[b]``."""
@@ -363,7 +569,10 @@ class _Run:
 
     def _is_tainted_call(self, node: Node, depth: int) -> bool:
         function, arguments, called_on = self._parts(node)
+        returned = self._returned_by_helper(function, arguments, called_on, depth)
         on = self._receiver(function, called_on)
+        if returned is not None:
+            return returned
         if on is not None and self._is_tainted(on, depth + 1):
             made = self._made_by(function, arguments)
             return made is None or any(self._is_tainted(each, depth + 1) for each in made)
@@ -372,6 +581,39 @@ class _Run:
         if arguments is None or self._called(function) not in self._flow.passing:
             return False
         return any(self._is_tainted(each, depth + 1) for each in self._handed_over(arguments))
+
+    def _returned_by_helper(
+        self,
+        function: Node | None,
+        arguments: Node | None,
+        called_on: Node | None,
+        depth: int,
+        part: int | None = None,
+    ) -> bool | None:
+        """Whether that is tainted; None if no helper of the file is called."""
+        on = self._receiver(function, called_on)
+        name = self._called(function)
+        if not self._level or not name or self._steps.helpers is None:
+            return None
+        is_on_other = on is not None and _text(on) not in _OWN
+        if is_on_other and not self._flow.methods_stand_alone:
+            return None
+        spelled = "" if function is None else _text(function)
+        if "::" in spelled and spelled != f"Self::{name}":
+            return None
+        helper = Helper(name, is_on_other)
+        if not helper.holds_beyond(self._steps):
+            return None
+        given: set[int | str] = set()
+        if is_on_other and on is not None and self._is_tainted(on, depth + 1):
+            given.add(_RECEIVER)
+        handed = [] if arguments is None else arguments.named_children
+        for place, each in enumerate(each for each in handed if each.type != "comment"):
+            if self._is_tainted(each, depth + 1):
+                by_name = each.child_by_field_name("name") if each.type in _BY_NAME else None
+                given.add(place if by_name is None else _text(by_name))
+        call = Returns(self._taint, helper, frozenset(given), self._level - 1, part)
+        return call.holds_beyond(self._steps)
 
     def _made_by(self, function: Node | None, arguments: Node | None) -> list[Node] | None:
         """What a function returns that is called with each of several values; ``None`` where the
@@ -462,6 +704,18 @@ class _Run:
 def _child(node: Node, number: int) -> Node | None:
     """Half-typed code may not have it."""
     return node.child(number) if number < node.child_count else None
+
+
+def _is_number(parameter: Node) -> bool:
+    """Whether no text can come in by it."""
+    kind, declarator = (parameter.child_by_field_name(each) for each in ("type", "declarator"))
+    if declarator is not None and declarator.type in ("pointer_declarator", "array_declarator"):
+        return False
+    return kind is not None and _NUMBER.fullmatch(_text(kind)) is not None
+
+
+def _parts_of(pattern: Node) -> list[Node]:
+    return [each for each in pattern.named_children if each.type != "comment"]
 
 
 def _parameters(function: Node) -> Node | None:

@@ -1,0 +1,72 @@
+"""What a helper of the file returns is known: tainted if it hands on what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.findings.taint_rules import TAINT
+from vivace.findings.changed import Scanner
+from vivace.findings.scan import scan
+from vivace.syntax.hunk import Hunk
+from vivace.syntax.lines import lines_of
+from vivace.syntax.source import Source
+
+
+def rows(path: str, text: str) -> list[int]:
+    """The lines that are marked."""
+    found = scan(Source.of(path, text), TAINT)
+    return sorted({finding.lines[0] + 1 for finding in found if finding.lines})
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """By the file's name, and what stands in it; lines that are to be marked say so."""
+    for file in sorted(Path(__file__).with_name("helper_cases").iterdir()):
+        suffix = file.name.split(".")[1]
+        yield from ((f"a.{suffix}", text) for text in file.read_text("utf-8").split("=====\n"))
+
+
+@pytest.mark.parametrize(("path", "text"), list(cases()))
+def test_what_it_returns_is_followed(path: str, text: str) -> None:
+    marked = [row for row, line in enumerate(text.splitlines(), 1) if line.endswith("MARKED")]
+    assert rows(path, text) == marked
+
+
+def test_helpers_that_call_each_other_come_to_an_end() -> None:
+    text = "def f():\n    sink(a(source()))\n\n"
+    text += "def a(x):\n    return b(x)\n\ndef b(x):\n    return a(x)\n"
+    assert rows("a.py", text) == []
+
+
+def test_a_helper_that_others_stand_between_is_followed_so_far_and_no_further() -> None:
+    def chain(length: int) -> str:
+        calls = "".join(f"def h{n}(x):\n    return h{n + 1}(x)\n\n" for n in range(length))
+        return f"def f():\n    sink(h0(source()))\n\n{calls}def h{length}(x):\n    return x\n"
+
+    assert [rows("a.py", chain(length)) for length in range(4)] == [[2], [2], [], []]
+
+
+def test_a_finding_comes_and_goes_with_the_text_of_the_helper_alone() -> None:
+    text = "def f():\n    sink(path(source()))\n\ndef path(x):\n    return x\n"
+    scanner, source = Scanner(TAINT), Source.of("a.py", text)
+    assert len(scanner.open(source)) == 1
+
+    def typed(row: int, line: str) -> int:
+        nonlocal source
+        hunks = [Hunk(row, (source.lines[row],), tuple(lines_of(line)))]
+        source = source.edited(hunks)
+        return len(scanner.edited(source, hunks))
+
+    assert typed(4, "    return clean(x)\n") == 0
+    assert typed(4, "    return x\n") == 1
+    assert typed(3, "def other(x):\n") == 0
+    assert typed(3, "def path(x):\n") == 1
+
+
+@pytest.mark.timeout(60)
+def test_a_file_of_helpers_that_all_call_all_is_read_in_time() -> None:
+    calls = " + ".join(f"h{n}(x)" for n in range(60))
+    text = "".join(f"def h{n}(x):\n    return {calls}\n\n" for n in range(60))
+    rows("a.py", f"def f():\n    sink(h0(source()))\n\n{text}")
