@@ -110,10 +110,10 @@ def _is_right(pair: Pair, each: Reported) -> bool:
 
 
 def measure_labels(
-    report: Report, *, held_out: bool, eslint: str, semgrep_rules: str, show: bool
+    report: Report, name: str, *, held_out: bool, eslint: str, semgrep_rules: str, show: bool
 ) -> None:
-    pairs = held_out_pairs() if held_out else read(SETS / "tuning")
-    name = "held out" if held_out else "tuning"
+    pairs = held_out_pairs() if held_out else read(SETS / name)
+    name = "held out" if held_out else name
     report.say(f"labels: pairs, {name}", len(pairs))
     ours = judged(Ours(), pairs)
     _tell(report, "vivace", ours)

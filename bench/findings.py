@@ -30,6 +30,7 @@ def main() -> None:
         "recall, false alarms and speed of findings",
         "tree-sitter",
         parts=(PARTS, "which of them to measure"),
+        set=("tuning", "which pairs: tuning, wide or fresh"),
         open_held_out=(False, "open the sealed set and measure on it, once"),
         show=(False, "name the pairs that are missed or raise an alarm"),
         eslint=(
@@ -55,6 +56,7 @@ def _measure(part: str, report: Report, options: Any) -> None:
         case "labels":
             measure_labels(
                 report,
+                options.set,
                 held_out=options.open_held_out,
                 eslint=options.eslint,
                 semgrep_rules=options.semgrep_rules,

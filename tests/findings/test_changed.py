@@ -192,7 +192,18 @@ def checked(name):
     return name
 
 
+def saved(name, text=""):
+    sink(text)
+    sink(name)
+
+
+def asked():
+    saved(1, both(source()))
+    saved(checked(source()))
+
+
 sink(chosen(source()))
+saved(source())
 """
 _HELPER_LINES = st.sampled_from(
     [
@@ -206,6 +217,9 @@ _HELPER_LINES = st.sampled_from(
         "def both(a):\n",
         "    value = clean(value)\n",
         "    sink(both(source()))\n",
+        "    saved(source())\n",
+        "saved(1, source())\n",
+        "def saved(name):\n",
         "sink(path_of(source()))\n",
         "    name = chosen(source())\n",
         "class A:\n",

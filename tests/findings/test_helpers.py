@@ -1,4 +1,4 @@
-"""What a helper of the file returns is known: tainted if it hands on what it is given."""
+"""What a helper of the file returns is known, and what it is given: both may be tainted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cases() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("path", "text"), list(cases()))
-def test_what_it_returns_is_followed(path: str, text: str) -> None:
+def test_a_value_is_followed_through_helpers_and_into_them(path: str, text: str) -> None:
     marked = [row for row, line in enumerate(text.splitlines(), 1) if line.endswith("MARKED")]
     assert rows(path, text) == marked
 
@@ -63,6 +63,23 @@ def test_a_finding_comes_and_goes_with_the_text_of_the_helper_alone() -> None:
     assert typed(4, "    return x\n") == 1
     assert typed(3, "def other(x):\n") == 0
     assert typed(3, "def path(x):\n") == 1
+
+
+def test_a_finding_in_a_helper_comes_and_goes_with_the_text_of_its_callers() -> None:
+    text = "def save(text):\n    sink(text)\n\ndef page():\n    save(source())\n"
+    scanner, source = Scanner(TAINT), Source.of("a.py", text)
+    assert len(scanner.open(source)) == 1
+
+    def typed(row: int, line: str) -> int:
+        nonlocal source
+        hunks = [Hunk(row, (source.lines[row],), tuple(lines_of(line)))]
+        source = source.edited(hunks)
+        return len(scanner.edited(source, hunks))
+
+    assert typed(4, "    save(1)\n") == 0
+    assert typed(4, "    save(source())\n") == 1
+    assert typed(4, "    keep(source())\n") == 0
+    assert typed(0, "def keep(text):\n") == 1
 
 
 @pytest.mark.timeout(60)

@@ -102,8 +102,8 @@ class Run(Struct, frozen=True):
     matches: tuple[Match, ...]
     asked: Mapping[Asked, bool]
     steps: int
-    returns: bool = False
-    """Whether what it returns is tainted, if that was asked for."""
+    answer: bool = False
+    """What was asked of it, if that was not what the rule finds."""
 
     def holds_at(
         self, node: Node, root: Node, shared: dict[object, bool], helpers: Helpers

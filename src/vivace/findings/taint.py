@@ -21,7 +21,7 @@ from vivace.findings.matching import Whole
 from vivace.findings.pattern import Steps
 from vivace.syntax.languages import Language, kind_id, walk
 
-__all__ = ["Helper", "Returns", "Taint"]
+__all__ = ["Handed", "Helper", "Returns", "Taint", "name_of"]
 
 _FILES = ("module", "program", "translation_unit", "source_file")
 """What is outside all functions is a scope of its own."""
@@ -40,6 +40,8 @@ _TRIED = ("try_expression", "await_expression")
 _TEXTS = ("string_literal", "raw_string_literal")
 _BRACES = re.compile(r"\{(\w+)[:}]")
 _BY_NAME = ("keyword_argument",)
+_NAMED = ("variable_declarator", "pair", "public_field_definition", "field_definition")
+"""What gives a function a name that has none of its own."""
 _SEVERAL = ("tuple", "expression_list", "array", "tuple_expression")
 """Several values, as they are returned."""
 _RETURNS = ("return_statement", "return_expression")
@@ -78,7 +80,32 @@ class Returns(Struct, frozen=True):
         return _answer(self, steps)
 
 
-def _answer(asked: Helper | Returns, steps: Steps) -> bool:
+class Handed(Struct, frozen=True):
+    """Whether somewhere in the file a helper is handed something tainted."""
+
+    taint: Taint
+    helper: Helper
+    place: int
+    """Of the argument."""
+    names: frozenset[str]
+    """What the helper calls it."""
+
+    def holds_beyond(self, steps: Steps) -> bool:
+        return _answer(self, steps)
+
+
+class Named(Struct, frozen=True):
+    """Whether the scope is called so; some have their names beside them."""
+
+    name: str
+
+    def holds_beyond(self, steps: Steps) -> bool:
+        if self not in steps.beyond:
+            steps.beyond[self] = steps.scope is not None and name_of(steps.scope) == self.name
+        return steps.beyond[self]
+
+
+def _answer(asked: Helper | Returns | Handed, steps: Steps) -> bool:
     if asked not in steps.beyond:
         steps.beyond[asked] = steps.helpers is not None and steps.helpers.answer(asked)
     return steps.beyond[asked]
@@ -123,7 +150,38 @@ class Taint:
     def reached(self, scope: Node, steps: Steps) -> Iterator[Node]:
         """The sinks that tainted values reach."""
         if self.may_match(scope, steps):
-            yield from _Run(self, scope, steps, _LEVELS).reached()
+            reached = _Run(self, scope, steps, _LEVELS).reached()
+            yield from reached
+            if scope.type not in _FILES and steps.helpers is not None:
+                yield from self._by_callers(scope, steps, {each.id for each in reached})
+
+    def _by_callers(self, helper: Node, steps: Steps, known: set[int]) -> Iterator[Node]:
+        """The sinks that are reached by what others in the file hand to this function."""
+        run = _Run(self, helper, steps, _LEVELS)
+        names = run.parameter_names()
+        name = name_of(helper)
+        if not any(names) or not name:
+            return
+
+        def more(given: Iterable[int]) -> list[Node]:
+            run = _Run(self, helper, steps, _LEVELS, frozenset(given))
+            return [each for each in run.reached() if each.id not in known]
+
+        if not more(range(len(names))) or not Named(name).holds_beyond(steps):
+            return
+        called = Helper(name, helper.type == "method_declaration" and self.flow.methods_stand_alone)
+        for place, each in enumerate(names):
+            reached = more([place]) if each else []
+            if reached and Handed(self, called, place, each).holds_beyond(steps):
+                known |= {node.id for node in reached}
+                yield from reached
+
+    def hands_over(self, caller: Node, steps: Steps, handed: Handed) -> bool:
+        """Whether a function hands something tainted to a helper, or a file outside of all."""
+        run = _Run(self, caller, steps, _LEVELS)
+        run.watched = handed
+        run.reached()
+        return run.handed
 
     def returns(self, helper: Node, steps: Steps, call: Returns) -> bool:
         """Whether what a function returns is tainted that is called so."""
@@ -172,6 +230,9 @@ class _Run:
         self._level = level
         self._given = given
         self._returned = False
+        self.watched: Handed | None = None
+        self.handed = False
+        """Whether what is watched for was seen."""
         self._within = 0
         """Functions around what is read."""
         self._flow = taint.flow
@@ -358,6 +419,8 @@ class _Run:
             else:
                 self._read(each, depth + 1)
         name = self._called(function)
+        if self.watched is not None and name == self.watched.helper.name:
+            self._watch(self.watched, function, arguments, on, depth)
         target = on if name in self._flow.growing else None
         if name in self._flow.reading:
             self._read_into(handed, given or self._is_source(node), depth)
@@ -369,6 +432,36 @@ class _Run:
         place = None if target is None else self._place(target)
         if place and any(self._is_tainted(each, depth) for each in handed):
             self._taint_name(place, arguments)
+
+    def _watch(
+        self,
+        watched: Handed,
+        function: Node | None,
+        arguments: Node | None,
+        on: Node | None,
+        depth: int,
+    ) -> None:
+        if self.handed or self._helper(function, on) != watched.helper:
+            return
+        for place, each in enumerate(_parts_of(arguments) if arguments is not None else []):
+            by_name = each.child_by_field_name("name") if each.type in _BY_NAME else None
+            meant = place == watched.place if by_name is None else _text(by_name) in watched.names
+            self.handed = self.handed or (meant and self._is_tainted(each, depth))
+
+    def _helper(self, function: Node | None, on: Node | None) -> Helper | None:
+        """What is called, if that may be a function of the file."""
+        name = self._called(function)
+        is_on_other = on is not None and _text(on) not in _OWN
+        if not name or (is_on_other and not self._flow.methods_stand_alone):
+            return None
+        spelled = "" if function is None else _text(function)
+        if "::" in spelled and spelled != f"Self::{name}":
+            return None
+        return Helper(name, is_on_other)
+
+    def parameter_names(self) -> list[frozenset[str]]:
+        parameters = _parameters(self._scope)
+        return [] if parameters is None else list(self._names_of(parameters))
 
     def _read_into(self, handed: Sequence[Node], tainted: bool, depth: int) -> None:
         """``decoder.Decode(&wanted)``."""
@@ -592,20 +685,13 @@ class _Run:
     ) -> bool | None:
         """Whether that is tainted; None if no helper of the file is called."""
         on = self._receiver(function, called_on)
-        name = self._called(function)
-        if not self._level or not name or self._steps.helpers is None:
+        helper = self._helper(function, on)
+        if not self._level or helper is None or self._steps.helpers is None:
             return None
-        is_on_other = on is not None and _text(on) not in _OWN
-        if is_on_other and not self._flow.methods_stand_alone:
-            return None
-        spelled = "" if function is None else _text(function)
-        if "::" in spelled and spelled != f"Self::{name}":
-            return None
-        helper = Helper(name, is_on_other)
         if not helper.holds_beyond(self._steps):
             return None
         given: set[int | str] = set()
-        if is_on_other and on is not None and self._is_tainted(on, depth + 1):
+        if helper.is_on_other and on is not None and self._is_tainted(on, depth + 1):
             given.add(_RECEIVER)
         handed = [] if arguments is None else arguments.named_children
         for place, each in enumerate(each for each in handed if each.type != "comment"):
@@ -712,6 +798,20 @@ def _is_number(parameter: Node) -> bool:
     if declarator is not None and declarator.type in ("pointer_declarator", "array_declarator"):
         return False
     return kind is not None and _NUMBER.fullmatch(_text(kind)) is not None
+
+
+def name_of(function: Node) -> str:
+    name = function.child_by_field_name("name")
+    if name is None and function.parent is not None and function.parent.type in _NAMED:
+        parent = function.parent
+        name = parent.child_by_field_name("name") or parent.child_by_field_name("key")
+    declarator = function
+    while name is None and (inner := declarator.child_by_field_name("declarator")) is not None:
+        declarator = inner
+        if inner.child_by_field_name("declarator") is None:
+            name = inner
+    text = b"" if name is None else name.text or b""
+    return text.decode("utf-8", "replace").rpartition("::")[2]
 
 
 def _parts_of(pattern: Node) -> list[Node]:
