@@ -23,8 +23,10 @@ __all__ = ["FileHelpers"]
 
 _STEPS = 10_000
 """For one question: a helper that needs more is taken for one that returns something else."""
-_CALLERS = 100
-"""Functions that are looked at for one that hands something tainted to a helper."""
+_MOST = 300
+"""Places of a name: one that stands more often is no helper's."""
+_ABOVE = 4
+"""How far above its name a function is, in the tree."""
 
 
 class FileHelpers:
@@ -36,7 +38,8 @@ class FileHelpers:
         self._memory = memory
         self._shared = shared
         self._answers: dict[Asked, bool] = {}
-        self._by_name: dict[str, Node | None] | None = None
+        self._text = self._root.text or b""
+        self._by_name: dict[str, Node | None] = {}
         assert source.language is not None
         self._functions = FLOWS[source.language.name].functions
 
@@ -82,36 +85,56 @@ class FileHelpers:
         """The functions that name it, and the file if its own statements do."""
         if self._helper(helper) is None:
             return []
-        found: dict[int, Node] = {}
-        name, text = helper.name.encode(), self._root.text or b""
-        start = self._root.start_byte
-        at = text.find(name)
-        while at >= 0 and len(found) < _CALLERS:
-            node = self._root.descendant_for_byte_range(start + at, start + at + len(name))
-            scope = self._scope_of(node) if node is not None and node.text == name else None
-            if scope is not None and name_of(scope) != helper.name:
-                found[scope.id] = scope
-            at = text.find(name, at + 1)
-        return list(found.values())
+        scopes = {scope.id: scope for scope in map(self._scope_of, self._mentions(helper.name))}
+        return [each for each in scopes.values() if name_of(each) != helper.name]
+
+    def _mentions(self, name: str) -> list[Node]:
+        """Where a name stands; none if it stands everywhere."""
+        wanted, start, found = name.encode(), self._root.start_byte, list[Node]()
+        at = self._text.find(wanted)
+        while at >= 0:
+            if len(found) == _MOST:
+                return []
+            if not _goes_on(self._text, at, at + len(wanted)):
+                end = start + at + len(wanted)
+                node = self._root.descendant_for_byte_range(start + at, end)
+                if node is not None and node.text == wanted:
+                    found.append(node)
+            at = self._text.find(wanted, at + len(wanted))
+        return found
 
     def _scope_of(self, node: Node) -> Node:
         while node.parent is not None and node.type not in self._functions:
             node = node.parent
         return node
 
-    def _helper(self, call: Helper) -> Node | None:
+    def _helper(self, helper: Helper) -> Node | None:
         """The only function of the file that has this name, and can be called like that."""
-        if self._by_name is None:
-            self._by_name = self._names()
-        node = self._by_name.get(call.name)
+        name = helper.name
+        if name not in self._by_name:
+            found = {each.id: each for each in map(self._named, self._mentions(name)) if each}
+            self._by_name[name] = next(iter(found.values())) if len(found) == 1 else None
+        node = self._by_name[name]
         if node is not None and self._source.is_in("go"):
-            return node if (node.type == "method_declaration") == call.is_on_other else None
+            return node if (node.type == "method_declaration") == helper.is_on_other else None
         return node
 
-    def _names(self) -> dict[str, Node | None]:
-        found: dict[str, Node | None] = {}
-        for node in self._source.nodes(self._functions):
-            name = name_of(node)
-            if name:
-                found[name] = None if name in found else node
-        return found
+    def _named(self, name: Node) -> Node | None:
+        """The function that is called so here."""
+        node, text = name.parent, (name.text or b"").decode("utf-8", "replace")
+        for _ in range(_ABOVE):
+            if node is None:
+                return None
+            value = node if node.type in self._functions else node.child_by_field_name("value")
+            if value is not None and value.type in self._functions:
+                own = value.child_by_field_name("name")
+                is_it = name_of(value) == text and (own is None or own == name)
+                return value if is_it else None
+            node = node.parent
+        return None
+
+
+def _goes_on(text: bytes, start: int, end: int) -> bool:
+    """Whether a name goes on before or behind these bytes."""
+    around = text[start - 1 : start] if start else b"", text[end : end + 1]
+    return any(each.isalnum() or each == b"_" for each in around)

@@ -7,7 +7,7 @@ around it are looked at again; see ``changed``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from tree_sitter import Node, Tree
@@ -262,9 +262,22 @@ def findings_of(source: Source, plan: Plan, piece: Piece, memory: Memory) -> lis
     too_long = _too_long(steps)
     kept = [each for each in matches if each.rule not in too_long]
     kept.sort(key=lambda each: (each.start, each.end, plan.rules[each.rule].rule.id))
-    findings = [_finding(source, plan.rules[each.rule].rule, each) for each in kept]
+    findings = [
+        _finding(source, plan.rules[each.rule].rule, each) for each in _told_once(kept, plan)
+    ]
     gave_up = [_gave_up(plan.rules[rule].rule) for rule in sorted(too_long)]
     return gave_up + Suppressions.of(source).applied(findings)
+
+
+def _told_once(kept: Sequence[Match], plan: Plan) -> Iterator[Match]:
+    """A fault that several rules find in one place is one."""
+    told: set[tuple[int, int, int]] = set()
+    for each in kept:
+        cwe = plan.rules[each.rule].rule.cwe
+        if cwe is None or (each.start, each.end, cwe) not in told:
+            yield each
+        if cwe is not None:
+            told.add((each.start, each.end, cwe))
 
 
 def _too_long(steps: Mapping[int, int]) -> set[int]:

@@ -42,6 +42,11 @@ _BRACES = re.compile(r"\{(\w+)[:}]")
 _BY_NAME = ("keyword_argument",)
 _NAMED = ("variable_declarator", "pair", "public_field_definition", "field_definition")
 """What gives a function a name that has none of its own."""
+_RECORDS = ("object", "dictionary")
+_BOUND = re.compile(
+    r"""["']?(values|params|parameters|args|arguments|bind(s|ings)?|replacements)["']?\s*(:|$)"""
+)
+"""What a record calls values that a query is given beside its text."""
 _SEVERAL = ("tuple", "expression_list", "array", "tuple_expression")
 """Several values, as they are returned."""
 _RETURNS = ("return_statement", "return_expression")
@@ -268,6 +273,9 @@ class _Run:
 
     def _is_given_back(self, value: Node) -> bool:
         """Whether the part that matters is tainted."""
+        if value.type in _RECORDS:  # a statement and what is put into it are two things
+            pairs = (each for each in value.named_children if not _is_bound(each))
+            return any(self._is_tainted(each, 0) for each in pairs)
         if self._part is not None and value.type in _SEVERAL:
             parts = [each for each in value.named_children if each.type != "comment"]
             if self._part < len(parts):
@@ -421,7 +429,7 @@ class _Run:
         name = self._called(function)
         if self.watched is not None and name == self.watched.helper.name:
             self._watch(self.watched, function, arguments, on, depth)
-        target = on if name in self._flow.growing else None
+        target = self._grown(on) if name in self._flow.growing else None
         if name in self._flow.reading:
             self._read_into(handed, given or self._is_source(node), depth)
         if name in self._flow.filling:
@@ -432,6 +440,15 @@ class _Run:
         place = None if target is None else self._place(target)
         if place and any(self._is_tainted(each, depth) for each in handed):
             self._taint_name(place, arguments)
+
+    def _grown(self, on: Node | None) -> Node | None:
+        """What ``text.append(a).append(b)`` adds to."""
+        while on is not None and on.type in self._flow.calls:
+            function, _, called_on = self._parts(on)
+            if self._called(function) not in self._flow.growing:
+                break
+            on = self._receiver(function, called_on)
+        return on
 
     def _watch(
         self,
@@ -667,6 +684,9 @@ class _Run:
         if returned is not None:
             return returned
         if on is not None and self._is_tainted(on, depth + 1):
+            by_helper = self._made_by_helper(function, arguments)
+            if by_helper is not None:
+                return by_helper
             made = self._made_by(function, arguments)
             return made is None or any(self._is_tainted(each, depth + 1) for each in made)
         if function is not None and self._is_source(function):
@@ -699,6 +719,19 @@ class _Run:
                 by_name = each.child_by_field_name("name") if each.type in _BY_NAME else None
                 given.add(place if by_name is None else _text(by_name))
         call = Returns(self._taint, helper, frozenset(given), self._level - 1, part)
+        return call.holds_beyond(self._steps)
+
+    def _made_by_helper(self, function: Node | None, arguments: Node | None) -> bool | None:
+        """``names.map(escaped)``."""
+        if arguments is None or self._called(function) not in self._flow.mapping:
+            return None
+        first = next(iter(arguments.named_children), None)
+        if first is None or first.type not in self._flow.names or not self._level:
+            return None
+        helper = Helper(_text(first), is_on_other=False)
+        if self._steps.helpers is None or not helper.holds_beyond(self._steps):
+            return None
+        call = Returns(self._taint, helper, frozenset([0]), self._level - 1)
         return call.holds_beyond(self._steps)
 
     def _made_by(self, function: Node | None, arguments: Node | None) -> list[Node] | None:
@@ -790,6 +823,10 @@ class _Run:
 def _child(node: Node, number: int) -> Node | None:
     """Half-typed code may not have it."""
     return node.child(number) if number < node.child_count else None
+
+
+def _is_bound(pair: Node) -> bool:
+    return _BOUND.match(_text(pair)) is not None
 
 
 def _is_number(parameter: Node) -> bool:
