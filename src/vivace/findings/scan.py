@@ -23,10 +23,11 @@ from vivace.findings.suppressions import Suppressions
 from vivace.findings.taint import Taint
 from vivace.syntax.finding import Finding
 from vivace.syntax.hunk import Hunk, replacing
+from vivace.syntax.languages import Language
 from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 
-__all__ = ["Memory", "Pieces", "findings_of", "scan"]
+__all__ = ["Memory", "Pieces", "findings_of", "scan", "try_out"]
 
 _LARGE = 1_500
 """Bytes; what is larger is taken apart."""
@@ -219,6 +220,14 @@ class _Trying:
         elif matcher.may_match(node, steps):
             start, end = node.start_byte - self._start, node.end_byte - self._start
             self._looks.append(Look(planned.number, start, end, node.kind_id))
+
+
+def try_out(rules: RuleSet, language: Language) -> None:
+    """Each rule on an example of its own. Its expressions are made ready as they are needed: work of
+    a tenth of a second, that the first who types a match would wait for."""
+    for rule in rules.for_language(language.name):
+        for text in rule.invalid[:1]:
+            scan(Source(text, language), rules)
 
 
 def matches_at(planned: Planned, node: Node, steps: Steps, start: int) -> list[Match]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vivace.errors import RuleError
 from vivace.lsp.documents import Document
 from vivace.lsp.session import Session
+from vivace.syntax.languages import LANGUAGES
 from vivace.workspace.errors import WorkspaceError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Rules:
         self._load = load or _chosen
         self._told: set[str] = set()
         """What people have been told of files of rules that cannot be read."""
+        self._tried: set[str] = set()
+        """Languages whose rules have been tried out."""
 
     async def of(self, document: Document) -> RuleSet:
         """Those that the person wants in a document. What is wrong with a project's own is told
@@ -61,7 +64,9 @@ class Rules:
         """Who looks at a document in this language, and which of the rules are certain while a line
         is still being written; None where there are no rules for it."""
         rules = await self.of(document)
-        return await asyncio.to_thread(_scanner, rules, language)
+        found = await asyncio.to_thread(_scanner, rules, language, language not in self._tried)
+        self._tried.add(language)
+        return found
 
 
 def _chosen(root: Path | None, without: frozenset[str]) -> RuleSet:
@@ -74,9 +79,12 @@ def _chosen(root: Path | None, without: frozenset[str]) -> RuleSet:
     return found
 
 
-def _scanner(rules: RuleSet, language: str) -> tuple[Scanner, frozenset[str]] | None:
-    own = rules.for_language(language)
+def _scanner(rules: RuleSet, name: str, is_new: bool) -> tuple[Scanner, frozenset[str]] | None:
+    own = rules.for_language(name)
     if not own:
         return None
+    language = next((each for each in LANGUAGES if each.name == name), None)
+    if is_new and language is not None:
+        import_module("vivace.findings.scan").try_out(rules, language)
     scanner: Scanner = import_module("vivace.findings.changed").Scanner(rules)
     return scanner, frozenset(each.id for each in own if each.certain)
