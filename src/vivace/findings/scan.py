@@ -223,8 +223,8 @@ class _Trying:
 
 
 def try_out(rules: RuleSet, language: Language) -> None:
-    """Each rule on an example of its own. Its expressions are made ready as they are needed: work of
-    a tenth of a second, that the first who types a match would wait for."""
+    """Each rule on an example of its own. Its expressions are made ready as they are needed, which
+    takes a tenth of a second: whoever types the first match does not wait for that."""
     for rule in rules.for_language(language.name):
         for text in rule.invalid[:1]:
             scan(Source(text, language), rules)
