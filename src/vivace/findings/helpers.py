@@ -14,9 +14,10 @@ from contextlib import suppress
 from tree_sitter import Node
 
 from vivace.findings.flows import FLOWS
+from vivace.findings.functions import name_of
+from vivace.findings.helper_calls import Handed, Helper, Returns
 from vivace.findings.pattern import Asked, OutOfSteps, Steps
 from vivace.findings.remembered import Memory, Run
-from vivace.findings.taint import Handed, Helper, Returns, name_of
 from vivace.syntax.source import Source
 
 __all__ = ["FileHelpers"]
