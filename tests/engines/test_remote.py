@@ -118,7 +118,7 @@ async def nothing_runs(node: EngineNode, seconds: float = 5) -> float:
 
 
 def run(check: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(check(), 30))
+    asyncio.run(asyncio.wait_for(check(), 80))
 
 
 async def meanwhile(
