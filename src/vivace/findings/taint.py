@@ -1,5 +1,5 @@
-"""Taint: whether what others can choose reaches a place where it does harm, within one function and
-what it is returned by the helpers of its file.
+"""Taint: whether what others can choose reaches a place where it does harm, within one function,
+through what helpers of its file return, and into helpers that are called with it.
 
 The function is read once, in the order of its text. A name is tainted from where it is given a
 tainted value to where it is given another; a branch that may not be run takes nothing away. What
