@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.findings.taint_rules import TAINT
+from vivace.findings.bundled import bundled
 from vivace.findings.changed import Scanner
 from vivace.findings.scan import scan
 from vivace.syntax.hunk import Hunk
@@ -87,3 +89,48 @@ def test_a_file_of_helpers_that_all_call_all_is_read_in_time() -> None:
     calls = " + ".join(f"h{n}(x)" for n in range(60))
     text = "".join(f"def h{n}(x):\n    return {calls}\n\n" for n in range(60))
     rows("a.py", f"def f():\n    sink(h0(source()))\n\n{text}")
+
+
+def nested(levels: int) -> str:
+    body = "x;"
+    for _ in range(levels):
+        body = f"match x {{ _ => {{ {body} }} }}"
+    return (
+        "use actix_web::{web, HttpResponse};\n"
+        f"fn h(x: String) -> String {{ {body} }}\n"
+        "async fn page(q: web::Query<P>) -> HttpResponse { HttpResponse::Ok().body(h(q.name)) }\n"
+    )
+
+
+def called(helpers: int, lines: int) -> str:
+    body = "    requests.get(a)\n    open(b)\n    redirect(c)\n"
+    defined = "".join(f"def h{n}(a, b, c):\n{body}\n" for n in range(helpers))
+    main = "".join(f"    v{n} = request.args['a']\n" for n in range(lines))
+    calls = "".join(f"    h{n}('a', 'b', 'c')\n" for n in range(helpers))
+    return f"import requests\nfrom flask import request\n{defined}def main():\n{main}{calls}"
+
+
+def several(names: int) -> str:
+    body = "".join(f"    w{n} = [p == 1, 2, str(p)]\n" for n in range(60))
+    left = ", ".join(f"x{n}" for n in range(names))
+    return f"def h(p):\n{body}    return p\n\ndef f(v):\n    {left} = h(v)\n    eval(x1)\n"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        pytest.param("a.rs", nested(24), id="nested"),
+        pytest.param("a.py", called(30, 400), id="called"),
+        pytest.param("a.py", several(2000), id="several"),
+        pytest.param(
+            "a.py",
+            f"# {'a ' * 35_000}\ndef a(x):\n    open(x)\n\ndef f():\n    a(1)\n",
+            id="named everywhere",
+        ),
+    ],
+)
+def test_no_file_of_helpers_takes_more_than_some_seconds(path: str, text: str) -> None:
+    began = time.process_time()
+    scan(Source.of(path, text), bundled())
+    assert time.process_time() - began < 30

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from queue import Queue
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -18,7 +19,11 @@ from tests.support.fleets import KEY, Fleet
 from tests.support.postgres import Postgres
 from tests.support.socket import Event, Socket
 from tests.support.witness import TERMINAL
+from vivace.engines.node_logs import newest
+from vivace.gateway.elsewhere.along import ReadingAlong
+from vivace.gateway.ports import EngineLogs
 from vivace.link.frames import Chunk
+from vivace.scheduling.memory import Memory
 
 
 @pytest.fixture
@@ -232,3 +237,79 @@ def test_an_older_node_that_does_not_tell_how_far_its_holder_is_has_it_told_at_t
         reader = Reader(other.http, id_of(events))
         events += socket.until_end(60)
     assert reader.end() == events
+
+
+def test_who_comes_in_the_moment_of_an_end_is_not_left_waiting() -> None:
+    """The task that follows may be cancelled before it has begun."""
+    asyncio.run(_comes_at_the_end())
+
+
+async def _comes_at_the_end() -> None:
+
+    class Nodes:
+        async def along(self, turn: str) -> None:
+            await asyncio.sleep(60)
+
+    along = ReadingAlong(cast("EngineLogs", Nodes()), Memory(10**9, 10**9))
+
+    async def read() -> bool:
+        async with along.reading("t", "o", lambda: pytest.fail("nothing is there")) as record:
+            return record is None
+
+    reader = asyncio.create_task(read())
+    asyncio.get_running_loop().call_soon(along.ended, "t")
+    assert await asyncio.wait_for(reader, 5)
+
+
+@pytest.mark.parametrize("steps", range(9))
+def test_who_is_cancelled_while_nodes_answer_leaves_no_log_open(steps: int) -> None:
+    asyncio.run(_cancelled_after(steps))
+
+
+async def _cancelled_after(steps: int) -> None:
+    class Log:
+        attempt = 1
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    logs: list[Log] = []
+
+    async def asked(pauses: int) -> Log:
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        logs.append(Log())
+        return logs[-1]
+
+    taken: list[Log | None] = []
+
+    async def choose() -> None:
+        taken.append(await newest([asked(1), asked(2), asked(3)], 2))
+
+    task = asyncio.create_task(choose())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert all(log.closed for log in logs if log not in taken)
+
+
+def test_one_that_runs_again_is_not_told_behind_what_was_lost(fleet: Fleet) -> None:
+    nodes = [fleet.node(), fleet.node()]
+    one, other, third = fleet.gateway(), fleet.gateway(), fleet.gateway()
+    with Socket(one.url) as socket:
+        events = begun(socket, "endless", background=True)
+        reader = Reader(other.http, id_of(events))
+        reader.until(20)
+        node = next(each for each in nodes if each.node._end._logs)
+        fleet.freeze(one)
+        node.kill()
+        fleet.bury(one)
+        third.http.get(path(id_of(events)))  # which takes it
+        told = reader.end()
+        assert sum(each["type"] == "response.created" for each in told) == 1
+        assert told[-1]["type"] == "error"
+        third.http.post(f"{path(id_of(events))}/cancel")

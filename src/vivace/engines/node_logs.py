@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Iterable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from vivace.conversation.log import Entry, unpack
@@ -34,6 +35,7 @@ async def newest(asked: Iterable[Awaitable[L | None]], attempt: float) -> L | No
     others are left."""
     tasks = [asyncio.ensure_future(each) for each in asked]
     found: L | None = None
+    taken: L | None = None
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
@@ -43,16 +45,20 @@ async def newest(asked: Iterable[Awaitable[L | None]], attempt: float) -> L | No
                         found = other
                     if found is not None and found.attempt >= attempt:
                         break
-        return found
-    except BaseException:
-        found = None  # nobody takes it any more
-        raise
-    finally:
+        taken = found
+    finally:  # nothing is waited for, so that who is cancelled leaves nothing open
         for each in tasks:
             each.cancel()
-        for left in await asyncio.gather(*tasks, return_exceptions=True):
-            if left is not found and left is not None and not isinstance(left, BaseException):
-                left.close()
+            each.add_done_callback(partial(_leave, taken))
+    return taken
+
+
+def _leave(taken: L | None, task: asyncio.Future[L | None]) -> None:
+    if task.cancelled() or task.exception() is not None:
+        return
+    log = task.result()
+    if log is not None and log is not taken:
+        log.close()
 
 
 class LogAlong:

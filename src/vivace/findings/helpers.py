@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from typing import Any
 
 from tree_sitter import Node
 
@@ -18,14 +19,15 @@ from vivace.findings.functions import name_of
 from vivace.findings.helper_calls import Handed, Helper, Returns
 from vivace.findings.pattern import Asked, OutOfSteps, Steps
 from vivace.findings.remembered import Memory, Run
+from vivace.findings.taint import Taint
 from vivace.syntax.source import Source
 
 __all__ = ["FileHelpers"]
 
-_STEPS = 10_000
+_STEPS = 5_000
 """For one question: a helper that needs more is taken for one that returns something else."""
-_MOST = 300
-"""Places of a name: one that stands more often is no helper's."""
+_MOST = 1_000
+"""Places of a name, in comments too: one that stands more often is no helper's."""
 _ABOVE = 4
 """How far above its name a function is, in the tree."""
 
@@ -41,6 +43,8 @@ class FileHelpers:
         self._answers: dict[Asked, bool] = {}
         self._text = self._root.text or b""
         self._by_name: dict[str, Node | None] = {}
+        self._mentioned: dict[str, list[Node]] = {}
+        self._handed: dict[tuple[Taint, int], frozenset[tuple[Helper, int | str]]] = {}
         assert source.language is not None
         self._functions = FLOWS[source.language.name].functions
 
@@ -53,7 +57,11 @@ class FileHelpers:
         if isinstance(asked, Helper):
             return self._helper(asked) is not None
         if isinstance(asked, Handed):
-            return any(self._hands_over(each, asked) for each in self._callers(asked.helper))
+            wanted = {(asked.helper, each) for each in (asked.place, *asked.names)}
+            callers = self._callers(asked.helper)
+            return any(
+                not wanted.isdisjoint(self._handed_by(asked.taint, each)) for each in callers
+            )
         return isinstance(asked, Returns) and self._returns(asked)
 
     def _returns(self, call: Returns) -> bool:
@@ -61,21 +69,32 @@ class FileHelpers:
         if node is None:
             return False
         key = call.taint, call.level, call.given, call.part
-        return self._remembered(key, node, lambda steps: call.taint.returns(node, steps, call))
-
-    def _hands_over(self, caller: Node, handed: Handed) -> bool:
-        return self._remembered(
-            handed, caller, lambda steps: handed.taint.hands_over(caller, steps, handed)
+        answer: bool = self._remembered(
+            key, node, lambda steps: call.taint.returns(node, steps, call), False
         )
+        return answer
 
-    def _remembered(self, asked: Hashable, node: Node, ask: Callable[[Steps], bool]) -> bool:
+    def _handed_by(self, taint: Taint, caller: Node) -> frozenset[tuple[Helper, int | str]]:
+        """One look at each caller tells it of all helpers."""
+        known = self._handed.get((taint, caller.id))
+        if known is None:
+            key = "handed", taint, _around(caller)
+            known = self._remembered(
+                key, caller, lambda steps: taint.handed_by(caller, steps), frozenset()
+            )
+            self._handed[taint, caller.id] = known
+        return known
+
+    def _remembered(
+        self, asked: Hashable, node: Node, ask: Callable[[Steps], Any], otherwise: Any
+    ) -> Any:
         """What follows from the text of a function, and from what that asks in turn."""
         key = asked, node.kind_id, node.text
         known = self._memory.get(key)
         if isinstance(known, Run) and known.holds_at(node, self._root, self._shared, self):
             return known.answer
         steps = Steps(_STEPS, self._root, node, self._shared, helpers=self)
-        answer = False
+        answer = otherwise
         with suppress(OutOfSteps):
             answer = ask(steps)
         if steps.is_closed and not node.has_error:
@@ -91,17 +110,26 @@ class FileHelpers:
 
     def _mentions(self, name: str) -> list[Node]:
         """Where a name stands; none if it stands everywhere."""
-        wanted, start, found = name.encode(), self._root.start_byte, list[Node]()
-        at = self._text.find(wanted)
+        if name not in self._mentioned:
+            self._mentioned[name] = self._places_of(name.encode())
+        return self._mentioned[name]
+
+    def _places_of(self, name: bytes) -> list[Node]:
+        start, found, tries = self._root.start_byte, list[Node](), 0
+        at = self._text.find(name)
         while at >= 0:
-            if len(found) == _MOST:
-                return []
-            if not _goes_on(self._text, at, at + len(wanted)):
-                end = start + at + len(wanted)
-                node = self._root.descendant_for_byte_range(start + at, end)
-                if node is not None and node.text == wanted:
+            end = at + len(name)
+            if not _goes_on(self._text, at, end):
+                tries += 1
+                if tries > _MOST:
+                    return []
+                node = self._root.descendant_for_byte_range(start + at, start + end)
+                if node is not None and (node.start_byte, node.end_byte) == (
+                    start + at,
+                    start + end,
+                ):
                     found.append(node)
-            at = self._text.find(wanted, at + len(wanted))
+            at = self._text.find(name, end)
         return found
 
     def _scope_of(self, node: Node) -> Node:
@@ -133,6 +161,14 @@ class FileHelpers:
                 return value if is_it else None
             node = node.parent
         return None
+
+
+def _around(function: Node) -> bytes:
+    """What says beside a function who calls it: its decorators, or that it is handed on."""
+    parent = function.parent
+    if parent is None or parent.type != "decorated_definition":
+        return b"" if parent is None else parent.type.encode()
+    return (parent.text or b"")[: function.start_byte - parent.start_byte]
 
 
 def _goes_on(text: bytes, start: int, end: int) -> bool:

@@ -4,6 +4,7 @@ it changed."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 from tree_sitter import Node
@@ -102,7 +103,7 @@ class Run(Struct, frozen=True):
     matches: tuple[Match, ...]
     asked: Mapping[Asked, bool]
     steps: int
-    answer: bool = False
+    answer: Any = None
     """What was asked of it, if that was not what the rule finds."""
 
     def holds_at(

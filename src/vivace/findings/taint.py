@@ -93,12 +93,13 @@ class Taint:
                 known |= {node.id for node in reached}
                 yield from reached
 
-    def hands_over(self, caller: Node, steps: Steps, handed: Handed) -> bool:
-        """Whether a function hands something tainted to a helper, or a file outside of all."""
+    def handed_by(self, caller: Node, steps: Steps) -> frozenset[tuple[Helper, int | str]]:
+        """The helpers that a function hands something tainted to, or a file outside of all, and the
+        places or names of that."""
         run = Run(self, caller, steps, _LEVELS)
-        run.watched = handed
+        run.watches = True
         run.reached()
-        return run.handed
+        return frozenset(run.handed)
 
     def returns(self, helper: Node, steps: Steps, call: Returns) -> bool:
         """Whether what a function returns is tainted that is called so."""

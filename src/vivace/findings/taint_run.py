@@ -19,7 +19,7 @@ from vivace.findings.functions import (
     parts_of,
     text_of,
 )
-from vivace.findings.helper_calls import Handed
+from vivace.findings.helper_calls import Helper
 from vivace.findings.pattern import Steps
 from vivace.findings.taint_values import BY_NAME, DEEPEST, OWN, RECEIVER, TRIED, Values
 from vivace.syntax.languages import walk
@@ -33,6 +33,8 @@ _SINK = "SINK"
 """What a sink calls the part of it that must be tainted; without it, any part counts."""
 _NO_PARAMETERS = ("comment", "self_parameter", "receiver_parameter")
 _RECORDS = ("object", "dictionary")
+_FEW = 8
+"""Values that are told apart where a helper returns several."""
 _SEVERAL = ("tuple", "expression_list", "array", "tuple_expression")
 """Several values, as they are returned."""
 _RETURNS = ("return_statement", "return_expression")
@@ -56,9 +58,10 @@ class Run(Values):
         self._given = given
         self._part = part
         self._returned = False
-        self.watched: Handed | None = None
-        self.handed = False
-        """Whether what is watched for was seen."""
+        self.watches = False
+        """Whether what helpers are handed is noted."""
+        self.handed: set[tuple[Helper, int | str]] = set()
+        """Helpers, and the places or names of what is tainted that they are handed."""
         self._within = 0
         """Functions around what is read."""
         self._scope = scope
@@ -99,6 +102,7 @@ class Run(Values):
             yield from self._values_of(body.named_children[-1])
 
     def _values_of(self, last: Node) -> Iterator[Node]:
+        self._steps.take()
         if last.type == "expression_statement" and last.child_count == 1:  # without a semicolon
             last = last.children[0]
         if last.type == "if_expression":
@@ -108,7 +112,8 @@ class Run(Values):
                 if branch is not None:
                     yield from self._last_of(branch)
         elif last.type == "match_expression":
-            for arm in walk(last):
+            body = last.child_by_field_name("body")
+            for arm in body.named_children if body is not None else ():
                 if arm.type == "match_arm" and (value := arm.child_by_field_name("value")):
                     yield from self._last_of(value)
         elif not last.type.endswith(("_statement", "_declaration", "_item")):
@@ -158,7 +163,7 @@ class Run(Values):
             for name in list(self._names_in(parameters)):
                 self._tainted.pop(name, None)
             for each in walk(parameters):
-                if self._is_source(each) and (not self.watched or is_filled_in(node, each)):
+                if self._is_source(each) and (not self.watches or is_filled_in(node, each)):
                     for name in self._names_in(each):
                         self._taint_name(name, None)
             for name in self._names_in(first) if given else ():
@@ -236,8 +241,8 @@ class Run(Values):
             else:
                 self._read(each, depth + 1)
         name = self._called(function)
-        if self.watched is not None and name == self.watched.helper.name:
-            self._watch(self.watched, function, arguments, on, depth)
+        if self.watches:
+            self._watch(function, arguments, on, depth)
         target = self._grown(on) if name in self._flow.growing else None
         if name in self._flow.reading:
             self._read_into(handed, given or self._is_source(node), depth)
@@ -260,19 +265,15 @@ class Run(Values):
         return on
 
     def _watch(
-        self,
-        watched: Handed,
-        function: Node | None,
-        arguments: Node | None,
-        on: Node | None,
-        depth: int,
+        self, function: Node | None, arguments: Node | None, on: Node | None, depth: int
     ) -> None:
-        if self.handed or self._helper(function, on) != watched.helper:
+        helper = self._helper(function, on)
+        if helper is None or arguments is None or not helper.holds_beyond(self._steps):
             return
-        for place, each in enumerate(parts_of(arguments) if arguments is not None else []):
-            by_name = each.child_by_field_name("name") if each.type in BY_NAME else None
-            meant = place == watched.place if by_name is None else text_of(by_name) in watched.names
-            self.handed = self.handed or (meant and self._is_tainted(each, depth))
+        for place, each in enumerate(parts_of(arguments)):
+            if self._is_tainted(each, depth):
+                by_name = each.child_by_field_name("name") if each.type in BY_NAME else None
+                self.handed.add((helper, place if by_name is None else text_of(by_name)))
 
     def parameter_names(self) -> list[frozenset[str]]:
         parameters = parameters_of(self._scope)
@@ -314,8 +315,9 @@ class Run(Values):
         tainted = self._is_tainted(value, 0)
         if flow.checks_by_result:
             self._trust_checks(value)
-        if tainted and target.type in flow.patterns and (call := self._helper_call(value)):
-            for place, each in enumerate(parts_of(target)):
+        parts = parts_of(target) if tainted and target.type in flow.patterns else []
+        if 0 < len(parts) <= _FEW and (call := self._helper_call(value)):
+            for place, each in enumerate(parts):
                 returned = self._returned_by_helper(*self._parts(call), 0, place)
                 self._bind(each, bool(returned), value)
         elif tainted or not adds(node):

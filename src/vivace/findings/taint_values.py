@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BY_NAME", "DEEPEST", "OWN", "RECEIVER", "TRIED", "Values"]
 
+_FEW = 8
+"""Arguments that are told apart."""
 DEEPEST = 120
 """Expressions within expressions."""
 OWN = ("self", "this", "cls", "Self")
@@ -233,6 +235,8 @@ class Values:
             if self._is_tainted(each, depth + 1):
                 by_name = each.child_by_field_name("name") if each.type in BY_NAME else None
                 given.add(place if by_name is None else text_of(by_name))
+        if given and len(handed) > _FEW:  # not each choice of them is a question
+            given = {*range(len(handed))}
         call = Returns(self._taint, helper, frozenset(given), self._level - 1, part)
         return call.holds_beyond(self._steps)
 

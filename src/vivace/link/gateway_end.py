@@ -7,7 +7,7 @@ was, as long as the node is the one that it was.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -75,6 +75,8 @@ class Stream:
         self.last_told: Callable[[], int] | None = None
         """The last event of the turn that was told here, for others to be told as far. It is asked
         only while the stream is read: what is told later may follow from something else."""
+        self.reported = -1
+        """What the node knows of that."""
         self.told = -1
         """Of one that is only read: the last event that its holder has told."""
         self._whole = whole
@@ -257,14 +259,22 @@ class GatewayEnd:
     def heard(self) -> Heard | None:
         """How far all are, if that has changed."""
         reaches = []
+        self._reached.update(self._told_since())
         for number in self._reached:
             stream = self._streams.get(number)
             if stream is not None:
                 stream.credit = stream.taken + self._window
                 told = -1 if stream.last_told is None else stream.last_told()
+                stream.reported = told
                 reaches.append(Reach(number, stream.heard, stream.credit, told))
         self._reached.clear()
         return Heard(tuple(reaches)) if reaches else None
+
+    def _told_since(self) -> Iterator[int]:
+        """Streams of which more was told than the node knows."""
+        for number, stream in self._streams.items():
+            if stream.last_told is not None and stream.last_told() > stream.reported:
+                yield number
 
     # -- the link ---------------------------------------------------------------------------------
 

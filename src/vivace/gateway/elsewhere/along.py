@@ -65,6 +65,8 @@ class ReadingAlong:
         followed = self._followed.pop(turn_id, None)
         if followed is not None and followed.task is not None:
             followed.task.cancel()
+            if not followed.record.done():  # it may not even have begun
+                followed.record.set_result(None)
 
     async def _follow(
         self, turn_id: str, owner: str, created: Callable[[], Response], followed: _Followed

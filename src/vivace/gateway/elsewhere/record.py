@@ -16,8 +16,9 @@ from vivace.protocol.events import ResponseCreated, ResponseEvent
 
 __all__ = ["AwaitedRecord", "check_goes_on"]
 
-_AGAIN = 1.0
-"""Seconds after which it is looked again for an engine that works on it."""
+_AGAIN, _AT_MOST = 1.0, 15.0
+"""Seconds after which it is looked again for an engine that works on it: longer each time that
+nothing came of it."""
 
 
 def check_goes_on(turn_id: str, number: int, events: Sequence[ResponseEvent]) -> None:
@@ -56,13 +57,16 @@ class AwaitedRecord:
         if self._record is None:
             looking = asyncio.create_task(self._wait_for_end())
             looking.add_done_callback(self._looked)
+            pause = _AGAIN
             try:
                 while not looking.done():
+                    pause = min(2 * pause, _AT_MOST)
                     async with aclosing(self._meanwhile(number, lane)) as told:
                         async for events in told:
-                            number = events[-1].sequence_number
+                            check_goes_on(self._turn.id, number, events)
+                            number, pause = events[-1].sequence_number, _AGAIN
                             yield events
-                    await asyncio.wait({looking}, timeout=_AGAIN)
+                    await asyncio.wait({looking}, timeout=pause)
                 self._record = looking.result()
             finally:
                 looking.cancel()

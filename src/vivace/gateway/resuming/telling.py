@@ -61,7 +61,9 @@ class Telling:
         if isinstance(await self._runs.find(response_id, owner), DistantTurn):
             return None
         record = await self._here(response_id, owner)
-        return record or await self._stored(response_id, owner)
+        if record is not None:  # from where it may move again
+            return _Followed(self, record, response_id, owner)
+        return await self._stored(response_id, owner)
 
     async def _stored(self, response_id: str, owner: str) -> LogRecord:
         async with self._archive.unpacking:
