@@ -84,6 +84,17 @@ def test_a_finding_in_a_helper_comes_and_goes_with_the_text_of_its_callers() -> 
     assert typed(0, "def keep(text):\n") == 1
 
 
+def test_a_function_that_is_given_a_name_beside_it_becomes_a_helper() -> None:
+    unnamed, named = "(text) => { sink(text); };\n", "const save = (text) => { sink(text); };\n"
+    source = Source.of("a.js", unnamed + "save(source());\n")
+    scanner = Scanner(TAINT)
+    assert scanner.open(source) == []
+    for old, new, count in ((unnamed, named, 1), (named, unnamed, 0)):
+        hunks = [Hunk(0, (old,), (new,))]
+        source = source.edited(hunks)
+        assert len(scanner.edited(source, hunks)) == count
+
+
 @pytest.mark.timeout(60)
 def test_a_file_of_helpers_that_all_call_all_is_read_in_time() -> None:
     calls = " + ".join(f"h{n}(x)" for n in range(60))

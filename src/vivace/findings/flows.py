@@ -244,7 +244,7 @@ _GO = Flow(
         "TrimRight Replace ReplaceAll ToLower ToUpper string NewReplacer QueryUnescape "
         "PathUnescape Parse Abs append Fprintf Fields Split NewRequest NewRequestWithContext "
         "HTML FromSlash Unquote Title Repeat Clone EvalSymlinks ReadAll DecodeString NewReader "
-        "byte NewDecoder MaxBytesReader LimitReader NewScanner Join Cut SplitN Sprint"
+        "byte NewDecoder MaxBytesReader LimitReader NewScanner Cut SplitN"
     ),
     growing=_set("WriteString Write Add Set"),
     filling=_set("Fprintf Fprint Fprintln"),

@@ -77,14 +77,15 @@ class Taint:
         run = Run(self, helper, steps, _LEVELS)
         names = run.parameter_names()
         name = name_of(helper)
-        if not any(names) or not name:
+        if not any(names):
             return
 
         def more(given: Iterable[int]) -> list[Node]:
             run = Run(self, helper, steps, _LEVELS, frozenset(given))
             return [each for each in run.reached() if each.id not in known]
 
-        if not more(range(len(names))) or not Named(name).holds_beyond(steps):
+        # One without a name may be given one beside it, so that is asked, too.
+        if not more(range(len(names))) or not Named(name).holds_beyond(steps) or not name:
             return
         called = Helper(name, helper.type == "method_declaration" and self.flow.methods_stand_alone)
         for place, each in enumerate(names):
