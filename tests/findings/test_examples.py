@@ -44,7 +44,7 @@ def test_fixes(name: str) -> None:
             assert why_not(source, finding.fix, finding, bundled()) is None, example
 
 
-@pytest.mark.thorough
+@pytest.mark.release
 @pytest.mark.parametrize("language", [each for each in _SUFFIXES if each != "tsx"])
 def test_all_rules_while_typing(language: str) -> None:
     """Each example is written after the others, line by line."""

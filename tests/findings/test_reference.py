@@ -20,7 +20,7 @@ from vivace.findings.pattern import Steps
 from vivace.findings.rule import Rule
 from vivace.syntax.languages import LANGUAGES, parse, walk
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.release
 
 _FOLDER = Path(vivace.findings.__file__).parent / "rules"
 _TUNING = Path(__file__).parents[2] / "bench" / "finding_sets" / "tuning"

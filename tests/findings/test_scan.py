@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.findings.rules_for_tests import rules_of, set_of
+from tests.support.counting import lines_run
+from vivace.findings.bundled import bundled
 from vivace.findings.rule_set import RuleSet
 from vivace.findings.scan import scan
 from vivace.findings.suppressions import WITHOUT_REASON
@@ -141,3 +143,12 @@ fix: |-
     [finding] = _found(text, set_of(rule))
     moved = "if x:\n    c(\n      1, [\n          2,\n      ]\n    )\n"
     assert apply(text, finding.fix) == moved
+
+
+def test_scan_of_a_long_chain_of_operators_runs_a_bounded_number_of_lines() -> None:
+    """Operators nest without brackets: each term is a level of its own. Each costs about 100 lines
+    of Python; 2,500 where the cost is quadratic."""
+    terms = 2_500
+    scan(Source.of("a.py", "open(1)"), bundled())  # what is compiled at the first use
+    source = Source.of("a.py", f"f(a, {' + '.join(['open(1)'] * terms)})\n")
+    assert lines_run(lambda: scan(source, bundled())) <= 400 * terms

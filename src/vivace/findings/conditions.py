@@ -175,7 +175,8 @@ class Conditions:
         if name not in self._utils and name not in self._shared:
             raise YamlError(line, f"'{name}' is not among the 'utils' of this rule.")
         self._util(name)
-        return Matches(name, self._read)
+        is_shared = self._utils.keys().isdisjoint(self._shared)
+        return Matches(name, self._read, (id(self._shared), name) if is_shared else None)
 
     def _util(self, name: str) -> None:
         if name in self._read or name in self._reading:

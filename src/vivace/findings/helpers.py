@@ -19,6 +19,7 @@ from vivace.findings.functions import name_of
 from vivace.findings.helper_calls import Handed, Helper, Returns
 from vivace.findings.pattern import Asked, OutOfSteps, Steps
 from vivace.findings.remembered import Memory, Run
+from vivace.findings.sources import FileSources
 from vivace.findings.taint import Taint
 from vivace.syntax.source import Source
 
@@ -35,7 +36,16 @@ _ABOVE = 4
 class FileHelpers:
     """Of one text."""
 
-    def __init__(self, source: Source, memory: Memory, shared: dict[object, bool]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        memory: Memory,
+        shared: dict[object, bool],
+        *,
+        around_sources: frozenset[int] | None = None,
+    ) -> None:
+        """``around_sources``: kinds of nodes that sources may have to be within. None where
+        ``memory`` serves several texts."""
         self._source = source
         self._root = source.tree.root_node
         self._memory = memory
@@ -46,12 +56,27 @@ class FileHelpers:
         self._mentioned: dict[str, list[Node]] = {}
         self._handed: dict[tuple[Taint, int], frozenset[tuple[Helper, int | str]]] = {}
         assert source.language is not None
+        self._sources: FileSources | None = None
+        """None where the answers would have to be remembered with what is found in functions."""
+        if around_sources is not None:
+            self._sources = FileSources(source, around_sources, shared, self)
         self._functions = FLOWS[source.language.name].functions
 
     def answer(self, asked: Asked) -> bool:
         if asked not in self._answers:
             self._answers[asked] = self._answer(asked)
         return self._answers[asked]
+
+    def may_be_called(self, helper: Asked) -> bool:
+        return self._sources is None or not isinstance(helper, Helper) or self._is_called(helper)
+
+    def may_have_source(self, taint: object) -> bool:
+        if self._sources is None or not isinstance(taint, Taint):
+            return True
+        return self._sources.has_one_of(taint)
+
+    def _is_called(self, helper: Helper) -> bool:
+        return bool(helper.name) and bool(self._callers(helper))
 
     def _answer(self, asked: Asked) -> bool:
         if isinstance(asked, Helper):

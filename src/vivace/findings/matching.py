@@ -7,13 +7,14 @@ a hundred rules cheap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from tree_sitter import Node
 
 from vivace.findings.pattern import Bindings, OutOfSteps, Pattern, Steps
+from vivace.findings.places import nodes_with
 from vivace.findings.regex import Regex
 from vivace.syntax.languages import walk
 
@@ -41,6 +42,8 @@ _T = TypeVar("_T")
 Words: TypeAlias = tuple[frozenset[bytes], ...]
 """Of each of these sets a node's text must have one word."""
 
+Surroundings: TypeAlias = "tuple[tuple[Inside, ...], ...]"
+
 _DEEPEST = 100
 """Conditions within conditions that name each other."""
 
@@ -60,6 +63,14 @@ class Condition(Protocol):
         """The same for the text of the whole file, where what is around the node counts, too."""
 
     @property
+    def within(self) -> Surroundings:
+        """Groups of conditions about what is around a node: of each group one must be met."""
+
+    @property
+    def parents(self) -> frozenset[int] | None:
+        """The kinds of which the node right above must have one; ``None``: any."""
+
+    @property
     def inward(self) -> frozenset[str]:
         """Names that are surely bound, to code within the node."""
 
@@ -77,6 +88,8 @@ class Condition(Protocol):
 
 class OfPattern:
     looks_out = False
+    within: Surroundings = ()
+    parents = None
 
     def __init__(self, pattern: Pattern) -> None:
         self.match = pattern.match
@@ -89,6 +102,8 @@ class OfPattern:
 
 class Kind:
     looks_out = False
+    within: Surroundings = ()
+    parents = None
     names = inward = frozenset[str]()
     words: Words = ()
     file_words: Words = ()
@@ -103,6 +118,8 @@ class Kind:
 
 class OfRegex:
     looks_out = False
+    within: Surroundings = ()
+    parents = None
     names = inward = frozenset[str]()
     kinds = None
 
@@ -121,6 +138,8 @@ class All:
         self.parts = tuple(conditions)
         known = [each.kinds for each in conditions if each.kinds is not None]
         self.kinds = reduce(frozenset.intersection, known) if known else None
+        self.within: Surroundings = tuple(some for each in conditions for some in each.within)
+        self.parents = next((each.parents for each in conditions if each.parents is not None), None)
         self.words: Words = tuple(words for each in conditions for words in each.words)
         self.file_words: Words = tuple(words for each in conditions for words in each.file_words)
         self.inward = _union(each.inward for each in conditions)
@@ -141,8 +160,11 @@ class All:
 class Any:
     def __init__(self, conditions: Sequence[Condition]) -> None:
         self.parts = tuple(conditions)
-        kinds = [each.kinds for each in conditions]
-        self.kinds = None if None in kinds else _union(each for each in kinds if each is not None)
+        self.kinds = _any_of(each.kinds for each in conditions)
+        self.within: Surroundings = ()
+        if conditions and all(each.within for each in conditions):
+            self.within = (tuple(one for each in conditions for one in each.within[-1]),)
+        self.parents = _any_of(each.parents for each in conditions)
         self.words: Words = ()
         if conditions and all(each.words for each in conditions):
             self.words = (_union(_rarest(each.words) for each in conditions),)
@@ -165,7 +187,8 @@ class Any:
 
 
 class Not:
-    kinds = None
+    kinds = parents = None
+    within: Surroundings = ()
     words: Words = ()
     file_words: Words = ()
     inward = frozenset[str]()
@@ -184,11 +207,16 @@ class Matches:
 
     inward = frozenset[str]()
 
-    def __init__(self, name: str, known: Mapping[str, Condition]) -> None:
-        self._name, self._known = name, known
+    def __init__(
+        self, name: str, known: Mapping[str, Condition], alike: Hashable | None = None
+    ) -> None:
+        """``alike`` is equal for all conditions that are read from the same text."""
+        self._name, self._known, self.alike = name, known, alike
         self.condition = read = known.get(name)
         # What names itself is not known to the end while it is read: then nothing is presumed.
         self.kinds = None if read is None else read.kinds
+        self.within: Surroundings = () if read is None else read.within
+        self.parents = None if read is None else read.parents
         self.words: Words = () if read is None else read.words
         self.file_words: Words = () if read is None else read.file_words
         self.names = frozenset({name}) if read is None else read.names
@@ -209,6 +237,8 @@ class _Related:
     """Another node, somewhere from this one, must meet a condition."""
 
     kinds: frozenset[int] | None = None
+    within: Surroundings = ()
+    parents: frozenset[int] | None = None
     words: Words = ()
     inward = frozenset[str]()
     looks_out = True
@@ -271,6 +301,13 @@ class Outward(_Related):
 
 
 class Inside(Outward):
+    def __init__(self, condition: Condition, stop_by: StopBy, field: int | None = None) -> None:
+        super().__init__(condition, stop_by, field)
+        self.around = condition.kinds or frozenset()
+        """The kinds of nodes that can be what is around a node."""
+        self.within = ((self,),) if self.around and not self.names else ()
+        self.parents = condition.kinds if stop_by == "neighbor" else None
+
     def match(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         scope = steps.scope
         if not self._can_be(steps):
@@ -282,6 +319,11 @@ class Inside(Outward):
         if met is not None or stopped or (around and around[-1] != scope):
             return met
         return self._beyond_scope(bound, steps)
+
+    def can_be(self, around: Node, steps: Steps) -> bool:
+        """Return whether ``around`` can be the node that is asked for. The condition must have no
+        names."""
+        return self._met(around, {}, steps) is not None
 
     def _beyond(self, node: Node, bound: Bindings, steps: Steps) -> Bindings | None:
         if not self._can_be(steps):
@@ -323,6 +365,7 @@ class Has(_Related):
     def __init__(self, condition: Condition, stop_by: StopBy, field: int | None = None) -> None:
         super().__init__(condition, stop_by, field)
         self.words = condition.words
+        self._rare_words = _rarest(condition.words) if condition.words else frozenset[bytes]()
         self.inward = condition.inward
         self.looks_out = condition.looks_out or (not isinstance(stop_by, str) and stop_by.looks_out)
 
@@ -333,7 +376,7 @@ class Has(_Related):
         if child is None:
             return None
         if self._stop_by == "end":
-            return self._first(walk(child), bound, steps)
+            return self._anywhere_in(child, bound, steps)
         now = self._condition.match(child, bound, steps)
         if now is not None or self._stop_by == "neighbor" or self._stops(child, steps):
             return now
@@ -350,9 +393,7 @@ class Has(_Related):
         if self._stop_by == "neighbor":
             return self._among(node.children, bound, steps)
         if self._stop_by == "end":
-            nodes = walk(node)
-            next(nodes)
-            return self._first(nodes, bound, steps)
+            return self._anywhere_in(node, bound, steps, is_itself=False)
         waiting = list(reversed(node.children))
         while waiting:
             steps.take()
@@ -362,6 +403,27 @@ class Has(_Related):
                 return now
             if not self._stops(child, steps):
                 waiting.extend(reversed(child.children))
+        return None
+
+    def _anywhere_in(
+        self, node: Node, bound: Bindings, steps: Steps, *, is_itself: bool = True
+    ) -> Bindings | None:
+        """Match the first node below this one that meets the condition. With ``is_itself``, the
+        node itself comes first."""
+        condition = self._condition
+        nodes = walk(node)
+        if self._rare_words:
+            steps.take((node.end_byte - node.start_byte) // 64)
+            nodes = nodes_with(self._rare_words, node)
+        kinds, match = condition.kinds, condition.match
+        for each in nodes:
+            steps.take()
+            if kinds is not None and each.kind_id not in kinds:
+                continue
+            if is_itself or each != node:
+                now = match(each, bound, steps)
+                if now is not None:
+                    return now
         return None
 
     def _among(self, nodes: Iterable[Node], bound: Bindings, steps: Steps) -> Bindings | None:
@@ -404,7 +466,8 @@ class Whole:
     def __init__(self, condition: Condition, constraints: Mapping[str, Condition]) -> None:
         self._condition = condition
         self._constraints = dict(constraints)
-        self.kinds = condition.kinds
+        self.kinds, self.parents = condition.kinds, condition.parents
+        self.within = condition.within
         bound_within = condition.inward & constraints.keys()
         self.words: Words = condition.words + tuple(
             words for name in sorted(bound_within) for words in constraints[name].words
@@ -416,6 +479,9 @@ class Whole:
         self.inward = condition.inward
         self.looks_out = condition.looks_out or any(each.looks_out for each in constraints.values())
         self._near = _near(condition, frozenset())
+        alike = condition.alike if isinstance(condition, Matches) else None
+        self.alike: Hashable = self if alike is None or condition.names else alike
+        """Equal for rules of a language whose conditions are the same."""
 
     def may_match(self, node: Node, steps: Steps) -> bool:
         """Whether it can, as far as that can be told without looking around the node."""
@@ -439,6 +505,8 @@ class _Asked:
     """A condition that was made easier: it tells no, and nothing of what its names stand for."""
 
     looks_out = False
+    within: Surroundings = ()
+    parents = None
     file_words: Words = ()
     names = inward = frozenset[str]()
 
@@ -484,6 +552,12 @@ def _all_near(parts: Sequence[Condition], unsure: frozenset[str]) -> Condition |
 
 def _union(sets: Iterable[frozenset[_T]]) -> frozenset[_T]:
     return frozenset().union(*sets)
+
+
+def _any_of(sets: Iterable[frozenset[_T] | None]) -> frozenset[_T] | None:
+    """Return what is in any of the sets; ``None``: one of them is not limited."""
+    known = list(sets)
+    return None if None in known else _union(each for each in known if each is not None)
 
 
 def _rarest(words: Words) -> frozenset[bytes]:

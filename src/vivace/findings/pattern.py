@@ -65,6 +65,12 @@ class Helpers(Protocol):
 
     def answer(self, asked: Asked) -> bool: ...
 
+    def may_be_called(self, helper: Asked) -> bool:
+        """Return False if no other function of the file calls this one."""
+
+    def may_have_source(self, taint: object) -> bool:
+        """Return False if the file has no source of this rule."""
+
 
 class Steps:
     """How many nodes may still be compared in a tree. Counted, not timed, so that the same text

@@ -30,10 +30,17 @@ __all__ = ["Regex", "RegexError", "regex_of"]
 _SHORT = 4_000
 """Characters in which Python may look for an expression that has one repetition."""
 _BEGINNING = 512
+_NAME = 63
+"""Bytes of a text whose answer is remembered."""
+_MOST_KNOWN = 2_000
+"""Texts that are remembered of an expression."""
 _LARGEST = 4_000
 """States of an expression."""
 _REMEMBERED = 2_000
 _MOST_WORDS = 80
+_SHORT_WORD = 5
+"""Characters of a word that stands in most files, as ``self.`` does."""
+_MOST_JOINED = 12
 _FOUND = -1
 
 
@@ -48,6 +55,8 @@ class Regex:
         """If not empty: one of these stands in each text it is found in."""
         self._is_harmless = _is_harmless(tree)
         self._is_anchored = _is_anchored(tree)
+        self._known: dict[bytes, bool] = {}
+        """The answers for short texts: code has the same names again and again."""
 
     @cached_property
     def _quick(self) -> re.Pattern[str]:
@@ -58,12 +67,16 @@ class Regex:
         return _Ways(self._tree)
 
     def found_in(self, raw: bytes, steps: Steps) -> bool:
+        if len(raw) <= _NAME:
+            found = self._known.get(raw)
+            if found is None:
+                if len(self._known) >= _MOST_KNOWN:
+                    self._known.clear()
+                found = self._known[raw] = self._in_short(raw)
+            return found
         if len(raw) <= _SHORT:
-            if self.words and not any(word in raw for word in self.words):
-                return False
             steps.take(len(raw) // 64)
-            text = raw.decode("utf-8", "replace")
-            return self._quick.search(text) is not None if self._is_harmless else self._in(text)
+            return self._in_short(raw)
         if self._is_anchored:
             # Nearly always the beginning tells; the rest may be a whole file.
             begun = self._ways.begun(raw[:_BEGINNING].decode("utf-8", "ignore"))
@@ -71,6 +84,17 @@ class Regex:
                 return begun
         steps.take(len(raw) // 16)
         return self._in(raw.decode("utf-8", "replace"))
+
+    def _in_short(self, raw: bytes) -> bool:
+        # A generator expression over the words takes longer than the search for all of them.
+        if self.words:
+            for word in self.words:
+                if word in raw:
+                    break
+            else:
+                return False
+        text = raw.decode("utf-8", "replace")
+        return self._quick.search(text) is not None if self._is_harmless else self._in(text)
 
     def _in(self, text: str) -> bool:
         return self._ways.found_in(text)
@@ -146,7 +170,39 @@ def _words(tree: Tree) -> frozenset[str] | None:
         runs = [frozenset({run}) for run in _runs(tree) if len(run) > 1]
         parts = [_words(part) for part in tree.parts if not isinstance(part, Text)]
         candidates = [*runs, *(each for each in parts if each is not None)]
-        return max(candidates, key=lambda each: min(map(len, each)), default=None)
+        best = max(candidates, key=_shortest, default=None)
+        if best is None or _shortest(best) <= _SHORT_WORD:
+            best = max(_joined(tree), best or frozenset([""]), key=_shortest)
+        return best if _shortest(best) > 1 else None
+    return None
+
+
+def _shortest(words: frozenset[str]) -> int:
+    return min(map(len, words))
+
+
+def _joined(tree: Sequence) -> frozenset[str]:
+    """Return the words that texts and choices between texts make which follow each other, as
+    ``self.path`` and ``self.body`` in ``self\\.(path|body)``: the set with the longest words."""
+    found, words = [frozenset([""])], frozenset([""])
+    for part in tree.parts:
+        ends = _all_texts(part)
+        if ends is None or len(words) * len(ends) > _MOST_JOINED:
+            words = frozenset([""])
+        else:
+            words = frozenset(start + end for start in words for end in ends)
+            found.append(words)
+    return max(found, key=_shortest)
+
+
+def _all_texts(tree: Tree) -> frozenset[str] | None:
+    """Return all texts that an expression stands for, if these are listed in it."""
+    if isinstance(tree, Assertion):
+        return frozenset([""])
+    if isinstance(tree, Text):
+        return frozenset([tree.text])
+    if isinstance(tree, Branch) and all(isinstance(part, Text) for part in tree.parts):
+        return frozenset(part.text for part in tree.parts if isinstance(part, Text))
     return None
 
 

@@ -14,7 +14,8 @@ from tree_sitter import Node, Tree
 
 from vivace.findings.helpers import FileHelpers
 from vivace.findings.pattern import Bindings, OutOfSteps, Steps
-from vivace.findings.plan import Places, Plan, Planned
+from vivace.findings.places import Places
+from vivace.findings.plan import Active, Plan, Planned
 from vivace.findings.remembered import STEPS, Look, Match, Memory, Piece, Run
 from vivace.findings.rewrite import breaks_string, placed, rewritten, spelled
 from vivace.findings.rule import Rule
@@ -53,15 +54,21 @@ def scan(source: Source, rules: RuleSet) -> list[Finding]:
         return []
     plan = rules.plan(source.language)
     memory = Memory()
-    return findings_of(source, plan, Pieces(plan, memory).of(source.tree), memory)
+    piece = Pieces(plan, memory, is_only_scan=True).of(source.tree)
+    return findings_of(source, plan, piece, memory, is_only_scan=True)
 
 
 class Pieces:
     """The pieces of trees, and what is in them."""
 
-    def __init__(self, plan: Plan, memory: Memory) -> None:
+    def __init__(self, plan: Plan, memory: Memory, *, is_only_scan: bool = False) -> None:
+        """``is_only_scan``: ``memory`` serves one tree only. What cannot match because of the rest
+        of the file is then not tried at all."""
         self._plan = plan
         self._memory = memory
+        self._is_only_scan = is_only_scan
+        self._possible = -1
+        """The rules that can match in this file, a bit for each."""
         self._places: Places | None = None
         self._spent: dict[int, int] = {}
         self._together = 0
@@ -71,7 +78,9 @@ class Pieces:
     def of(self, tree: Tree) -> Piece:
         root = tree.root_node
         if not self._memory:
-            self._places = self._plan.places_in(root.text or b"")
+            self._places = self._plan.places_in(root.text or b"", root.start_byte)
+            if self._is_only_scan:
+                self._possible = self._plan.possible(self._places.words)
         return self._piece(root, root, 0)
 
     def _piece(self, node: Node, root: Node, depth: int) -> Piece:
@@ -88,11 +97,14 @@ class Pieces:
         return piece
 
     def _read(self, node: Node, text: bytes, root: Node, depth: int) -> Piece:
-        trying = _Trying(self._plan, root, node.start_byte, self._given_up)
+        trying = _Trying(self._plan, root, node.start_byte, self._given_up, self._possible)
+        trying.is_only_scan = self._is_only_scan
         if len(text) <= _LARGE or depth == _DEEPEST or not node.child_count:
-            trying.words = self._words(node, text, root)
-            trying.outside = trying.words and self._outside(node, text)
-            trying.all_in(node, _LOWEST - depth)
+            places = self._places or self._plan.places_in(text, node.start_byte)
+            trying.words = places.words_between(node.start_byte, node.end_byte)
+            if trying.words and node.kind_id not in self._plan.functions:
+                trying.outside = self._outside(node, places)
+            trying.all_in(node, _LOWEST - depth, places)
         else:
             for child in node.children:
                 below = self._piece(child, root, depth + 1)
@@ -110,35 +122,34 @@ class Pieces:
             if self._spent[rule] > _most(self._together):
                 self._given_up.add(rule)
 
-    def _outside(self, node: Node, text: bytes) -> int:
-        """The words of a piece that stand outside of its functions."""
-        kept, at = b"", node.start_byte
+    def _outside(self, node: Node, places: Places) -> int:
+        """Return the words of a piece that stand outside of its functions."""
+        words, at = 0, node.start_byte
         waiting = [node]
         while waiting:
             each = waiting.pop()
+            start, end = each.start_byte, each.end_byte
             if each.kind_id in self._plan.functions:
-                kept += text[at - node.start_byte : each.start_byte - node.start_byte] + b"\n"
-                at = each.end_byte
-            else:
+                words |= places.words_between(at, start)
+                at = end
+            elif places.has_any(start, end):
                 waiting.extend(reversed(each.children))
-        return self._plan.words_in(kept + text[at - node.start_byte :])
-
-    def _words(self, node: Node, text: bytes, root: Node) -> int:
-        if self._places is None:
-            return self._plan.words_in(text)
-        by = root.start_byte
-        return self._places.words_between(node.start_byte - by, node.end_byte - by)
+        return words | places.words_between(at, node.end_byte)
 
 
 class _Trying:
     """Rules tried on the nodes of one piece."""
 
-    def __init__(self, plan: Plan, root: Node, start: int, given_up: Collection[int]) -> None:
+    def __init__(
+        self, plan: Plan, root: Node, start: int, given_up: Collection[int], possible: int
+    ) -> None:
         self._plan = plan
+        self._possible = possible
         self._given_up = given_up
         self._root = root
         self._start = start
         self.words = self.outside = 0
+        self.is_only_scan = False
         self._matches: list[Match] = []
         self._looks: list[Look] = []
         self._parts: list[tuple[int, Piece]] = []
@@ -179,28 +190,47 @@ class _Trying:
         for rule, steps in below.steps.items():
             self._steps[rule] = self._steps.get(rule, 0) + steps
 
-    def all_in(self, node: Node, lowest: int) -> None:
+    def all_in(self, node: Node, lowest: int, places: Places) -> None:
         active = self._plan.active(self.words)
         if not active.is_any:
             return
-        by_kind, anywhere = active.by_kind, active.anywhere
-        level = [node]
+        quiet = active.quiet
+        level: list[tuple[int | None, list[Node]]] = [(None, [node])]
         while level and self._height <= lowest:
-            below: list[Node] = []
-            for node in level:
-                for planned in by_kind.get(node.kind_id, anywhere):
-                    self._try(planned, node)
-                below += node.children
+            below: list[tuple[int | None, list[Node]]] = []
+            for parent, nodes in level:
+                below += [
+                    (node.kind_id, children)
+                    for node in nodes
+                    if (node.kind_id in quiet or self._try_all(active, node, parent, places))
+                    and (children := node.children)
+                ]
             level = below
             self._height += 1
+
+    def _try_all(self, active: Active, node: Node, parent: int | None, places: Places) -> bool:
+        """Try the rules on a node below one of the kind ``parent``. Return whether a rule can match
+        below it."""
+        words = -1
+        if active.needs_words(node.kind_id):
+            words = places.words_in_node(node.start_byte, node.end_byte)
+        for planned in active.at(node.kind_id):
+            if (
+                planned.bit & self._possible
+                and planned.can_be_below(parent)
+                and (not planned.needs or planned.can_be_in(words))
+            ):
+                self._try(planned, node)
+        return words != 0 or active.is_any_without_words
 
     def one(self, node: Node) -> None:
         """A node that was taken apart. In a whole file only what is outside of functions is new to
         a rule that reads functions."""
         is_file = node.kind_id in self._plan.files
         active = self._plan.active(self.words)
-        for planned in active.by_kind.get(node.kind_id, active.anywhere):
-            if not is_file or not planned.reads_functions or planned.can_be_in(self.outside):
+        for planned in active.at(node.kind_id):
+            is_new = not is_file or not planned.reads_functions or planned.can_be_in(self.outside)
+            if is_new and planned.bit & self._possible:
                 self._try(planned, node)
 
     def _try(self, planned: Planned, node: Node) -> None:
@@ -217,7 +247,7 @@ class _Trying:
         matcher = planned.matcher
         if not matcher.looks_out:
             self._matches += matches_at(planned, node, steps, self._start)
-        elif matcher.may_match(node, steps):
+        elif (self.is_only_scan and planned.reads_functions) or matcher.may_match(node, steps):
             start, end = node.start_byte - self._start, node.end_byte - self._start
             self._looks.append(Look(planned.number, start, end, node.kind_id))
 
@@ -249,15 +279,18 @@ def match_of(planned: Planned, node: Node, bound: Bindings, start: int) -> Match
     )
 
 
-def findings_of(source: Source, plan: Plan, piece: Piece, memory: Memory) -> list[Finding]:
-    """What was found in the whole text, as it is said."""
+def findings_of(
+    source: Source, plan: Plan, piece: Piece, memory: Memory, *, is_only_scan: bool = False
+) -> list[Finding]:
+    """Return the findings of the whole text; ``is_only_scan`` as in ``Pieces``."""
     root = source.tree.root_node
     offset = root.start_byte
     matches = set(piece.each_match(offset))
     steps = dict(piece.steps)
     shared: dict[object, bool] = {}
-    helpers = FileHelpers(source, memory, shared)
-    possible = sum(1 << each.number for each in plan.rules if each.can_be_in_file(piece.words))
+    around = plan.around_sources if is_only_scan else None
+    helpers = FileHelpers(source, memory, shared, around_sources=around)
+    possible = plan.possible(piece.words)
     together = sum(steps.values())
     way: list[Node] = []
     for look in piece.each_look(offset, possible):

@@ -21,7 +21,7 @@ from vivace.findings.functions import (
 )
 from vivace.findings.helper_calls import Helper
 from vivace.findings.pattern import Steps
-from vivace.findings.taint_values import BY_NAME, DEEPEST, OWN, RECEIVER, TRIED, Values
+from vivace.findings.taint_values import BY_NAME, DEEPEST, OWN, RECEIVER, TRIED, Sites, Values
 from vivace.syntax.languages import walk
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Run"]
 
-_SINK = "SINK"
-"""What a sink calls the part of it that must be tainted; without it, any part counts."""
 _NO_PARAMETERS = ("comment", "self_parameter", "receiver_parameter")
 _RECORDS = ("object", "dictionary")
 _FEW = 8
@@ -51,10 +49,11 @@ class Run(Values):
         level: int,
         given: frozenset[int | str] = frozenset(),
         part: int | None = None,
+        sites: Sites | None = None,
     ) -> None:
         """``given``: which of its arguments are tainted; ``part``: which of several values that it
-        returns matters."""
-        super().__init__(taint, steps, level)
+        returns matters; ``sites``: without them, no sink is looked for."""
+        super().__init__(taint, steps, level, sites or Sites())
         self._given = given
         self._part = part
         self._returned = False
@@ -332,10 +331,7 @@ class Run(Values):
         return value if self._returned_by_helper(*self._parts(value), 0) is not None else None
 
     def _sink(self, node: Node) -> None:
-        for sink in self._taint.sinks_at(node):
-            bound = sink.match(node, {}, self._steps)
-            if bound is not None:
-                part = bound.get(_SINK, node)
-                if isinstance(part, Node) and self._is_tainted(part, 0):
-                    self._reached.append(node)
-                    return
+        for part in self._sites.sinks.get(node.id, ()):
+            if self._is_tainted(part, 0):
+                self._reached.append(node)
+                return

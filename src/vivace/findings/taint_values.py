@@ -17,7 +17,7 @@ from vivace.syntax.languages import walk
 if TYPE_CHECKING:
     from vivace.findings.taint import Taint
 
-__all__ = ["BY_NAME", "DEEPEST", "OWN", "RECEIVER", "TRIED", "Values"]
+__all__ = ["BY_NAME", "DEEPEST", "OWN", "RECEIVER", "SINK", "TRIED", "Sites", "Values"]
 
 _FEW = 8
 """Arguments that are told apart."""
@@ -32,13 +32,26 @@ TRIED = ("try_expression", "await_expression")
 _TEXTS = ("string_literal", "raw_string_literal")
 _BRACES = re.compile(r"\{(\w+)[:}]")
 BY_NAME = ("keyword_argument",)
-BY_NAME = ("keyword_argument",)
+SINK = "SINK"
+"""Name in a sink for the part that must be tainted; without it, any part counts."""
+
+
+class Sites:
+    """The sinks, sources and sanitizers of one scope. They do not depend on what is tainted, so all
+    readings of the scope share them."""
+
+    def __init__(self) -> None:
+        self.sinks: dict[int, tuple[Node, ...]] = {}
+        """Sinks by their ids, with the parts of which one must be tainted."""
+        self.sources: dict[int, bool] = {}
+        """Nodes that were asked for, by their ids, and whether each is a source."""
+        self.sanitizers: dict[int, bool] = {}
 
 
 class Values:
     """What is known of names and expressions, at the place that has been read so far."""
 
-    def __init__(self, taint: Taint, steps: Steps, level: int) -> None:
+    def __init__(self, taint: Taint, steps: Steps, level: int, sites: Sites) -> None:
         """``level``: how far helpers are followed that call others."""
         self._taint = taint
         self._flow = taint.flow
@@ -52,8 +65,7 @@ class Values:
         self._filled: set[str] = set()
         """Names of what was read into: to check one of its fields says nothing of the others."""
         self._branches: list[int] = []
-        self._sources: dict[int, bool] = {}
-        self._sanitizers: dict[int, bool] = {}
+        self._sites = sites
 
     # -- names --
 
@@ -287,18 +299,18 @@ class Values:
         return children
 
     def _is_source(self, node: Node) -> bool:
-        return self._known(node, self._sources, self._taint.sources)
+        return self._known(node, self._sites.sources, self._taint.sources_by_kind.at(node))
 
     def _is_sanitizer(self, node: Node) -> bool:
-        return self._known(node, self._sanitizers, self._taint.sanitizers)
+        return self._known(node, self._sites.sanitizers, self._taint.sanitizers_by_kind.at(node))
 
     def _known(self, node: Node, known: dict[int, bool], conditions: Sequence[Whole]) -> bool:
+        if not conditions:
+            return False
         found = known.get(node.id)
         if found is None:
             found = known[node.id] = any(
-                (each.kinds is None or node.kind_id in each.kinds)
-                and each.match(node, {}, self._steps) is not None
-                for each in conditions
+                each.match(node, {}, self._steps) is not None for each in conditions
             )
         return found
 
