@@ -208,7 +208,7 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("vllm", "vllm or llamacpp"),
         url=("", "an endpoint that runs already, instead of one of our own"),
-        set=("old", "tuning, old, or FOLDER[,FOLDER] of TOML files"),
+        set=("everyday", "everyday, tuning, or FOLDER[,FOLDER] of TOML files"),
         minutes=(20, "no further task after so many minutes"),
         arms=(",".join(ARMS), "which ways"),
     )

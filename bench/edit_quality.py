@@ -146,7 +146,7 @@ def main() -> None:
         url=("", "an endpoint that runs already, instead of one of our own"),
         set=(
             "tuning",
-            "tuning, everyday, everyday-fresh, everyday-third, held-out, old, or FOLDER[,FOLDER]",
+            "tuning, everyday, everyday-fresh, everyday-third, held-out, or FOLDER[,FOLDER]",
         ),
         open_held_out=(False, "open the held-out set, which is done once"),
         arms=("vivace,oracle", f"of {', '.join(ARMS)}"),

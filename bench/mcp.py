@@ -89,7 +89,7 @@ def main() -> None:
         model=("qwen2.5-coder-0.5b", "which model"),
         engine=("llamacpp", "vllm or llamacpp"),
         url=("", "an endpoint that runs already, instead of one of our own"),
-        set=("everyday", "everyday, tuning, old, or FOLDER[,FOLDER] of TOML files"),
+        set=("everyday", "everyday, tuning, or FOLDER[,FOLDER] of TOML files"),
         tasks=(20, "how many tasks"),
         minutes=(30, "no further task after so many minutes"),
     )

@@ -1,4 +1,4 @@
-"""Edit tasks as a run sees them: those on real packages, and the older ones on files of our own."""
+"""Edit tasks on real packages, as a run sees them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bench import edit_tasks
 from bench.edit_sets import BadSet, EditSet, NoPackage, Subject, Verdict, judge, original, read_all
 from bench.edit_sets import schema as sets
 from bench.edit_sets.diffs import apply
 from bench.edit_sets.languages import missing
 from bench.edit_sets.packages import unpacked
-from bench.edit_sets.reader import OldSet
 from bench.edit_sets.schema import Expect, Language
 from bench.edit_sets.seal import open_sealed
 
-__all__ = ["OldTask", "PackageTask", "Task", "chosen", "evenly", "tasks_of", "why_skipped"]
+__all__ = ["PackageTask", "Task", "chosen", "evenly", "tasks_of", "why_skipped"]
 
 _ROOT = Path(__file__).parents[2]
 _SETS = _ROOT / "bench/edit_sets"
@@ -113,55 +111,14 @@ def _visible(path: Path, task: sets.Task) -> str:
     return shlex.join([*python, "visible", str(path.absolute()), task.id, task.file])
 
 
-@dataclass(frozen=True, kw_only=True)
-class OldTask(Task):
-    """Its file stands alone, without others around it."""
-
-    folder: Path
-    asked: sets.OldTask
-
-    @classmethod
-    def all_of(cls, name: str, edits: OldSet) -> Iterator[OldTask]:
-        for task in edits.tasks:
-            yield cls(
-                id=task.id,
-                set=name,
-                language=task.language,
-                kinds=(task.kind,),
-                path=task.file,
-                instruction=task.instruction,
-                selection=task.selection,
-                folder=edits.folder,
-                asked=task,
-            )
-
-    @cached_property
-    def text(self) -> str:
-        return (self.folder / self.path).read_text("utf-8")
-
-    @cached_property
-    def reference(self) -> str:
-        return apply(self.asked.reference, self.text)
-
-    def judge(self, text: str) -> Verdict:
-        return edit_tasks.judge(self.asked, self.text, text)
-
-    def lay_out(self, folder: Path) -> None:
-        path = folder / self.path
-        path.parent.mkdir(parents=True)
-        path.write_text(self.text, "utf-8")
-
-
 # -- which of them --------------------------------------------------------------------------------
 
 
 @contextmanager
 def tasks_of(name: str, *, open_held_out: bool = False) -> Iterator[list[Task]]:
-    """``tuning``, ``everyday``, ``everyday-fresh``, ``everyday-third``, ``held-out``, ``old``, or
-    folders of TOML files with commas between them."""
-    if name == "old":
-        yield [*_old_tasks("tuned_on"), *_old_tasks("held_out")]
-    elif name == "held-out":
+    """``tuning``, ``everyday``, ``everyday-fresh``, ``everyday-third``, ``held-out``, or folders of
+    TOML files with commas between them."""
+    if name == "held-out":
         if not open_held_out:
             raise BadSet("The held-out set is opened once, at the end: say --open-held-out.")
         with tempfile.TemporaryDirectory() as folder:
@@ -172,11 +129,6 @@ def tasks_of(name: str, *, open_held_out: bool = False) -> Iterator[list[Task]]:
         yield _read(name, [_SETS / name.replace("-", "_")])
     else:
         yield _read(name, [Path(each) for each in name.split(",")])
-
-
-def _old_tasks(folder: edit_tasks.Folder) -> Iterator[Task]:
-    for edits in edit_tasks.sets_of(folder):
-        yield from OldTask.all_of(f"old, {folder.replace('_', ' ')}", edits)
 
 
 def _read(name: str, folders: Sequence[Path]) -> list[Task]:

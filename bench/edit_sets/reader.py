@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from bench.edit_sets.errors import BadSet
-from bench.edit_sets.schema import OldTask, Part, Request, Subject, Task
+from bench.edit_sets.schema import Part, Subject, Task
 
-__all__ = ["EditSet", "OldSet", "part", "read", "read_all", "read_old"]
+__all__ = ["EditSet", "part", "read", "read_all"]
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -23,7 +23,6 @@ _PLACES = {"one place", "several places"}
 LEAST_WRONG = 2
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Request)
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,6 @@ class EditSet:
     path: Path
     package: Subject
     tasks: tuple[Task, ...]
-
-
-@dataclass(frozen=True)
-class OldSet:
-    """One file of older tasks, and the folder of the files they are about."""
-
-    path: Path
-    folder: Path
-    tasks: tuple[OldTask, ...]
 
 
 def read_all(paths: Iterable[Path]) -> list[EditSet]:
@@ -62,18 +52,10 @@ def read_all(paths: Iterable[Path]) -> list[EditSet]:
 
 
 def read(path: Path) -> EditSet:
-    raw = _parsed(path, "package")
+    raw = _parsed(path)
     package = _convert(f"{path}: package", raw.get("package", {}), Subject)
     _refuse(f"{path}: package", _package_faults(package))
-    return EditSet(path, package, _tasks(path, raw, Task, _task_faults))
-
-
-def read_old(path: Path) -> OldSet:
-    raw = _parsed(path, "files")
-    folder = path.parent / _convert(f"{path}: files", raw.get("files"), str)
-    if not folder.is_dir():
-        raise BadSet(f"{path}: files: there is no folder {folder}")
-    return OldSet(path, folder, _tasks(path, raw, OldTask, _old_task_faults))
+    return EditSet(path, package, _tasks(path, raw))
 
 
 def part(given: str | Part) -> Part:
@@ -81,27 +63,25 @@ def part(given: str | Part) -> Part:
     return Part(program=given) if isinstance(given, str) else given
 
 
-def _parsed(path: Path, subject: str) -> dict[str, Any]:
-    """The tables of a file: its format, its tasks, and what they are about."""
+def _parsed(path: Path) -> dict[str, Any]:
+    """Return the tables of a file: its format, its tasks, and the package they are about."""
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSet(f"{path}: cannot be read: {error}") from error
-    if unknown := set(raw) - {"format", subject, "task"}:
+    if unknown := set(raw) - {"format", "package", "task"}:
         raise BadSet(f"{path}: unknown at the top: {', '.join(sorted(unknown))}")
     if raw.get("format") != 1:
         raise BadSet(f"{path}: format: must be 1")
     return raw
 
 
-def _tasks(
-    path: Path, raw: dict[str, Any], kind: type[R], faults: Callable[[R], Iterator[str]]
-) -> tuple[R, ...]:
+def _tasks(path: Path, raw: dict[str, Any]) -> tuple[Task, ...]:
     tasks = []
     for number, row in enumerate(raw.get("task", []), 1):
         where = f"{path}: task {row.get('id', f'number {number}')}"
-        task = _convert(where, row, kind)
-        _refuse(where, faults(task))
+        task = _convert(where, row, Task)
+        _refuse(where, _task_faults(task))
         tasks.append(task)
     if not tasks:
         raise BadSet(f"{path}: has no [[task]]")
@@ -133,7 +113,7 @@ def _package_faults(package: Subject) -> Iterator[str]:
             yield f"build.files: a path inside the archive, not {name!r}"
 
 
-def _request_faults(task: Request) -> Iterator[str]:
+def _task_faults(task: Task) -> Iterator[str]:
     if not _ID.fullmatch(task.id):
         yield f"id: small letters, digits and hyphens, not {task.id!r}"
     if not _inside(task.file):
@@ -142,10 +122,6 @@ def _request_faults(task: Request) -> Iterator[str]:
         yield "instruction: is empty"
     if task.selection and not 1 <= task.selection[0] <= task.selection[1]:
         yield "selection: [first, last] line, counted from 1"
-
-
-def _task_faults(task: Task) -> Iterator[str]:
-    yield from _request_faults(task)
     if task.selection and task.cursor:
         yield "cursor: not together with a selection"
     if task.cursor and min(task.cursor) < 1:
@@ -199,19 +175,6 @@ def _program_faults(task: Task, program: str) -> Iterator[str]:
         yield "a Java program is a class EditCheck with a main"
     if task.language in {"c", "cpp"} and "main" not in program:
         yield "has no main"
-
-
-def _old_task_faults(task: OldTask) -> Iterator[str]:
-    yield from _request_faults(task)
-    if not task.wrong:
-        yield "wrong: at least 1 plausible wrong edit"
-    if not (task.check.gone or task.check.looks or task.check.program):
-        yield "check: asks nothing; give gone, looks or program"
-    for number, look in enumerate(task.check.looks, 1):
-        if not any((look.has, look.lacks, look.has_node, look.lacks_nodes, look.documented)):
-            yield f"check.looks: number {number} asks nothing"
-        patterns = filter(None, (look.has, look.lacks))
-        yield from (f"check.looks: {fault}" for fault in _pattern_faults(*patterns))
 
 
 def _pattern_faults(*patterns: str) -> Iterator[str]:

@@ -1,30 +1,23 @@
 """What stands in a TOML file of edit tasks: one package of real code, and tasks on its files.
 
-FORMAT.md explains the same to the people who write them. ``OldTask`` is for the older tasks on
-files of our own (bench/edit_tasks), whose verdicts must stay what they were; no new ones are
-written like this.
+FORMAT.md explains the same to the people who write them.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 __all__ = [
-    "Additions",
     "Build",
     "Check",
     "Expect",
     "Kind",
     "Language",
-    "Look",
-    "OldCheck",
-    "OldTask",
     "Package",
     "Part",
     "Registry",
-    "Request",
     "Subject",
     "Tag",
     "Task",
@@ -121,62 +114,19 @@ class Wrong(Strict, frozen=True):
     note: str = ""
 
 
-class Request(Strict, frozen=True):
-    """What every task has: what is asked of which file, and answers that are not right."""
-
+class Task(Strict, frozen=True):
     id: str
     file: str
     language: Language
     instruction: str
-    selection: tuple[int, int] | None = None
-    wrong: tuple[Wrong, ...] = ()
-
-
-class Task(Request, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...]
     expect: Expect
+    selection: tuple[int, int] | None = None
     cursor: tuple[int, int] | None = None
+    wrong: tuple[Wrong, ...] = ()
+    """Answers that are not right."""
     why: str | None = None
     reference: str | None = None
     also_right: tuple[str, ...] = ()
     check: Check | None = None
     visible: str | None = None
-
-
-# -- the older tasks ------------------------------------------------------------------------------
-
-Additions = Literal["nothing", "imports", "anything"]
-"""What may be added between the definitions of the file."""
-
-
-class Look(Strict, frozen=True):
-    """Questions about one definition, ``Class.method`` or plain; all that is given must hold."""
-
-    within: str = field(name="in")
-    has: str | None = None
-    """A regular expression, searched in its code; comments do not count."""
-    lacks: str | None = None
-    has_node: str | None = None
-    """The type of a node in its syntax tree."""
-    lacks_nodes: tuple[str, ...] = ()
-    documented: tuple[str, ...] = ()
-    """A comment stands directly before it, and holds one of these words."""
-
-
-class OldCheck(Strict, frozen=True):
-    may_change: tuple[str, ...]
-    """Definitions by their names, or lines of the untouched file: ``"120-140"``."""
-    additions: Additions = "nothing"
-    gone: tuple[str, ...] = ()
-    """Names that are used nowhere any more."""
-    looks: tuple[Look, ...] = ()
-    program: str | None = None
-    """Statements that run behind the file, with its names."""
-    prelude: str = ""
-    """Comes ahead of the file; C and C++ only."""
-
-
-class OldTask(Request, frozen=True, kw_only=True):
-    kind: str
-    reference: str
-    check: OldCheck

@@ -15,7 +15,7 @@ from bench.affinity import NODES, WAYS, Turn, Way, at_home, fleet, home, in_roun
 def test_where_turns_ran_and_what_they_found_cached_tell_the_same() -> None:
     with ExitStack() as stack:
         there = fleet(stack)
-        options = Namespace(conversations=1, turns=5, at_once=1)
+        options = Namespace(conversations=1, turns=3, at_once=1)
         done = asyncio.run(in_rounds([each.port for each in there.gateways], options))
         worked = there.worked()
     (first,) = done[WAYS[0]].conversations

@@ -6,23 +6,17 @@ import asyncio
 
 from bench._edit_engine import Endpoint
 from bench.edit_latency import measure
-from bench.edit_runs.tasks import Task, tasks_of
 
+from tests.bench.edit_runs.cache_task import BOUNDARY, RENAME
 from tests.support.server import MODEL, RunningGateway
 from vivace.engines.scripted import Reply, Say
 
 
-def task_called(name: str) -> Task:
-    with tasks_of("old") as tasks:
-        return next(task for task in tasks if task.id == name)
-
-
 def test_edits_are_timed_at_the_desk_and_plainly(gateway: RunningGateway) -> None:
-    task = task_called("python-cache-boundary")
-    rewritten = Reply(when=r"\Attl_cache.py:", then=(Say(f"```python\n{task.reference}```"),))
+    rewritten = Reply(when=r"\Attl_cache.py:", then=(Say(f"```python\n{BOUNDARY.reference}```"),))
     gateway.engine.play([rewritten, Reply(then=(Say("no idea"),))])
     endpoint = Endpoint(gateway.url.removesuffix("/v1"), MODEL)
-    found = asyncio.run(measure(endpoint, [task], ["rewrite", "vivace"], 1))
+    found = asyncio.run(measure(endpoint, [BOUNDARY], ["rewrite", "vivace"], 1))
     [plain], [ours] = found["rewrite"], found["vivace"]
     assert plain.right
     assert plain.first_hunk is not None
@@ -32,7 +26,6 @@ def test_edits_are_timed_at_the_desk_and_plainly(gateway: RunningGateway) -> Non
 
 
 def test_edits_that_need_no_model_are_left_out(gateway: RunningGateway) -> None:
-    task = task_called("python-text-rename-variable")
     endpoint = Endpoint(gateway.url.removesuffix("/v1"), MODEL)
-    found = asyncio.run(measure(endpoint, [task], ["rewrite", "vivace"], 1))
+    found = asyncio.run(measure(endpoint, [RENAME], ["rewrite", "vivace"], 1))
     assert found == {"rewrite": [], "vivace": []}

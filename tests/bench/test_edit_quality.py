@@ -9,9 +9,10 @@ import pytest
 from bench._edit_engine import Endpoint, Reply, TooLong
 from bench.edit_quality import arms_of, jobs_for, ran
 from bench.edit_runs.results import Results
-from bench.edit_runs.tasks import Task, tasks_of
+from bench.edit_runs.tasks import Task
 
 from bench.edit_sets import BadSet
+from tests.bench.edit_runs.cache_task import BOUNDARY
 from tests.support.server import MODEL
 
 
@@ -30,8 +31,7 @@ class Scripted(Endpoint):
 
 @pytest.fixture
 def task() -> Task:
-    with tasks_of("old") as tasks:
-        return next(task for task in tasks if task.id == "python-cache-boundary")
+    return BOUNDARY
 
 
 def options(minutes: float = 0) -> Namespace:

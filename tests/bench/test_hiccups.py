@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import signal
-import time
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 from bench._hiccups import Hiccups, watched
 from bench._report import Report
+
+from bench import _hiccups
 
 
 def test_samples_that_overlap_a_hiccup_are_set_aside() -> None:
@@ -20,41 +21,39 @@ def test_samples_that_overlap_a_hiccup_are_set_aside() -> None:
     assert hiccups.outside("abcdef", spans) == ["a", "e", "f"]
 
 
-def test_a_sleeper_that_was_woken_late_is_a_hiccup() -> None:
-    others = psutil.Process().children()
-    with watched() as hiccups:
-        time.sleep(0.3)
-        sleeper = next(each for each in psutil.Process().children() if each not in others)
-        stopped = time.perf_counter()
-        sleeper.send_signal(signal.SIGSTOP)
-        time.sleep(0.1)
-        sleeper.send_signal(signal.SIGCONT)
-        resumed = time.perf_counter()
-        time.sleep(0.1)
+class Naps:
+    """Takes the place of ``time``: each nap ends as late as it is told; the last one ends all."""
 
-    assert any(since < stopped + 0.05 and until > resumed - 0.05 for since, until in hiccups.spans)
+    def __init__(self, late: list[float], end: Callable[[], None]) -> None:
+        self._late = late
+        self._end = end
+        self._now = 0.0
 
+    def perf_counter(self) -> float:
+        return self._now
 
-def test_work_of_ours_on_every_processor_is_no_hiccup() -> None:
-    """What is measured may be busy: that must not excuse it. The machine has hiccups of its own."""
-    assert min(_late_beside(work=1.0) - _late_beside(work=0.0) for _ in range(3)) < 0.1
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds + self._late.pop(0)
+        if not self._late:
+            self._end()
 
 
-def _late_beside(*, work: float) -> float:
-    """Seconds that the sleepers were late in a second with so much work on every processor."""
-    with watched() as hiccups:
-        until = time.perf_counter() + 1.0
-        children = []
-        for _ in range(os.cpu_count() or 1):
-            if not (pid := os.fork()):
-                while time.perf_counter() < until - 1.0 + work:
-                    pass
-                os._exit(0)
-            children.append(pid)
-        for pid in children:
-            os.waitpid(pid, 0)
-        time.sleep(max(0.0, until - time.perf_counter()))
-    return sum(end - start for start, end in hiccups.spans)
+def test_a_nap_that_ends_late_is_a_hiccup(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = multiprocessing.Pipe()
+    naps = Naps([0.0, 0.009, 0.2, 0.0], lambda: ours.send(None))
+    monkeypatch.setattr(_hiccups, "time", naps)
+    monkeypatch.setattr("os.sched_setaffinity", lambda pid, processors: None)
+    _hiccups._sleep(0, theirs)
+    [(start, end)] = ours.recv()
+    assert (start, end) == pytest.approx((0.011, 0.212))
+
+
+def test_sleepers_watch_each_processor_until_the_block_ends() -> None:
+    others = multiprocessing.active_children()
+    with watched():
+        sleepers = [each for each in multiprocessing.active_children() if each not in others]
+    assert len(sleepers) == len(os.sched_getaffinity(0))
+    assert not any(each.is_alive() for each in sleepers)
 
 
 def test_too_few_samples_are_a_goal_missed(tmp_path: Path) -> None:

@@ -103,11 +103,13 @@ class Answering:
 
     has_tiers = False
 
-    def __init__(self, answer: str = "", seconds: float = 0.0) -> None:
+    def __init__(self, answer: str = "", held: int = 0) -> None:
+        """The first ``held`` requests wait until they are broken off."""
         self.asked: list[Asked] = []
+        self.under_way = asyncio.Event()
         self.broken_off = 0
         self._answer = answer
-        self._seconds = seconds
+        self._held = held
 
     async def tokens(self) -> Tokens:
         return Tokens()
@@ -115,11 +117,14 @@ class Answering:
     async def fill(self, lane: str, gap: Gap) -> AsyncGenerator[str, None]:
         if not gap.generate:
             return
-        try:
-            await asyncio.sleep(self._seconds)
-        except asyncio.CancelledError:
-            self.broken_off += 1
-            raise
+        self.under_way.set()
+        if self._held:
+            self._held -= 1
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.broken_off += 1
+                raise
         yield self._answer
 
 
@@ -172,10 +177,10 @@ def test_a_way_shows_what_it_is_answered_and_does_not_ask_for_it_again(
 @pytest.mark.parametrize("way", ["stable", "sliding"])
 def test_the_next_key_breaks_off_what_is_under_way(way: str) -> None:
     async def check() -> None:
-        server = Answering("answer\n", seconds=0.05)
+        server = Answering("answer\n", held=1)
         completing = made(way, server)
         first = asyncio.create_task(completing.at("x = \n", 4))
-        await asyncio.sleep(0.01)
+        await server.under_way.wait()
         second = await completing.at("x = y\n", 5)
         assert await first is None
         assert second is not None
@@ -301,8 +306,13 @@ def test_an_answer_that_comes_after_the_next_key_does_not_fit() -> None:
     class Late:
         requests = 2
 
+        def __init__(self) -> None:
+            self.next_key = asyncio.Event()
+
         async def at(self, text: str, offset: int) -> Suggestion | None:
-            await asyncio.sleep(0.02)
+            if offset == 2:
+                self.next_key.set()
+            await self.next_key.wait()
             return Suggestion("x", offset, offset)
 
         async def arrived(self, text: str, offset: int) -> None: ...

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from bench.edit_runs.plain import PLAIN, Plain, Read
 from bench.edit_runs.prompts import Unfit, replaced
-from bench.edit_runs.tasks import Task, tasks_of
+from bench.edit_runs.tasks import Task
 
+from tests.bench.edit_runs.cache_task import BOUNDARY
 from vivace.syntax.lines import dedented, lines_of, margin_of
 
-with tasks_of("old") as tasks:
-    TASK = next(task for task in tasks if task.id == "python-cache-boundary")
-RIGHT = str(TASK.reference)
+TASK = BOUNDARY
+RIGHT = TASK.reference
 FILE = "def f():\n    a = 1\n    return a\n\n\ndef g():\n    return 2\n"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bench.edit_sets.errors import BadSet
-from bench.edit_sets.reader import read, read_all, read_old
+from bench.edit_sets.reader import read, read_all
 
 import bench.edit_sets
 from tests.bench.edit_sets.made_up import PYTHON
@@ -13,28 +13,6 @@ from tests.bench.edit_sets.made_up import PYTHON
 FORMAT = Path(bench.edit_sets.__file__).with_name("FORMAT.md")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", FORMAT.read_text("utf-8"), re.DOTALL)
 WHOLE = PYTHON.replace("@SHA256@", "0" * 64)
-
-
-OLD = """
-format = 1
-files = "files"
-
-[[task]]
-id = "ring-const"
-file = "ring.c"
-language = "c"
-instruction = "Make it const."
-kind = "const"
-reference = "@@"
-
-[[task.wrong]]
-tag = "wrong"
-diff = "@@"
-
-[task.check]
-may_change = ["ring_space", "3-4"]
-looks = [{ in = "ring_space", has = 'const' }]
-"""
 
 
 def written(folder: Path, text: str, name: str = "shop.toml") -> Path:
@@ -87,31 +65,3 @@ def test_an_id_stands_once_in_a_whole_set(tmp_path: Path) -> None:
     written(tmp_path, WHOLE, "b.toml")
     with pytest.raises(BadSet, match=r"stands in .*a\.toml too"):
         read_all([tmp_path])
-
-
-def test_older_tasks_are_read_with_the_folder_of_their_files(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    found = read_old(written(tmp_path, OLD))
-    assert found.folder == tmp_path / "files"
-    assert [look.within for task in found.tasks for look in task.check.looks] == ["ring_space"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ('files = "files"', 'files = "elsewhere"', "files: there is no folder"),
-        ('files = "files"', "[package]", "unknown at the top: package"),
-        ('kind = "const"', 'kinds = ["const"]', "task ring-const: .*kind"),
-        ("has = 'const'", "had = 'const'", "task ring-const: .*had"),
-        (", has = 'const'", "", "task ring-const: check.looks: number 1 asks nothing"),
-        ("has = 'const'", "has = '('", "check.looks: '\\(' is no regular expression"),
-        ("looks = [{ in = \"ring_space\", has = 'const' }]", "", "check: asks nothing"),
-        ('file = "ring.c"', 'file = "/ring.c"', "file: a path inside"),
-    ],
-)
-def test_an_error_in_older_tasks_names_the_task_and_the_field(
-    tmp_path: Path, old: str, new: str, told: str
-) -> None:
-    (tmp_path / "files").mkdir()
-    with pytest.raises(BadSet, match=told):
-        read_old(written(tmp_path, OLD.replace(old, new, 1)))
