@@ -27,6 +27,8 @@ __all__ = ["Supervisor", "Watched"]
 log = logging.getLogger("vivace.supervisor")
 
 Work = Callable[[], Coroutine[Any, Any, None]]
+_CANCEL_INTERVAL_S = 5.0
+"""Long enough for what a cancelled task still has to put in order."""
 
 
 class Watched:
@@ -67,9 +69,17 @@ class Supervisor:
         return [name for name, watched in self._watched.items() if not watched.up]
 
     async def stop(self) -> None:
-        tasks = [watched.task for watched in self._watched.values() if watched.task is not None]
-        for task in tasks:
-            task.cancel()
+        """Cancel all tasks and wait for them.
+
+        Those that go on are cancelled again: in Python 3.11 ``TaskGroup`` and ``wait_for`` can drop
+        a cancellation, and the process would never end.
+        """
+        tasks = {watched.task for watched in self._watched.values() if watched.task is not None}
+        running = tasks
+        while running:
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=_CANCEL_INTERVAL_S)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, name: str, work: Work, watched: Watched) -> None:
@@ -79,7 +89,7 @@ class Supervisor:
             while True:
                 began = clock()
                 error = await _failure_of(work)
-                if error is None:
+                if error is None or _is_cancelled():
                     return
                 if clock() - began >= self._well:
                     pause = self._first
@@ -96,14 +106,19 @@ class Supervisor:
 
 
 async def _failure_of(work: Work) -> BaseException | None:
-    """Run it once. Only whoever cancels the task itself gets through."""
+    """Run it once and return its error; only a cancellation of the task itself is raised."""
     try:
         await work()
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if _is_cancelled():
             raise
         return error  # something it waited for was cancelled, not the task
     except Exception as error:  # noqa: BLE001 - whatever it is, the task must live on
         return error
     return None
+
+
+def _is_cancelled() -> bool:
+    """Return whether the running task was cancelled, though another error may have come of it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -118,15 +118,18 @@ class ValkeyBell:
 
     async def watch(self) -> None:
         """Keeps listening, and sends what is to be said."""
-        tries = 0
+        tries, watching = 0, asyncio.current_task()
         while True:
             try:
-                await self._talk()
+                # A task of its own: before Python 3.13 one whose group failed counts as cancelled.
+                await asyncio.create_task(self._talk())
             except* (RedisError, OSError) as why:  # a timeout is one, too
                 tries = 0 if self.up else tries + 1
                 self._is_lost(type(why.exceptions[0]).__name__)
             finally:
                 self._is_down()
+            if watching is not None and watching.cancelling():
+                raise asyncio.CancelledError  # which a group forgets when a task of it fails then
             await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
 
     async def _talk(self) -> None:

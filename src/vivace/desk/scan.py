@@ -7,6 +7,7 @@ again, each in a process of its own, and what ends that too is told.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 import sys
@@ -40,6 +41,8 @@ _LARGEST = 1024 * 1024
 """Bytes of a file that is looked at, and …"""
 _LONGEST = 20_000
 """… characters of its longest line: what goes beyond was written by a program."""
+_COLLECTED = 100_000
+"""Objects after which a process that only scans files looks for cycles."""
 _PORTION = 200_000
 """Bytes of code that a process is given at a time; less than two of it is not worth a process."""
 
@@ -180,6 +183,9 @@ def _context() -> BaseContext:
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it also ends it
+    # The collector visits all rules each time, and finds nothing: trees have no cycles.
+    gc.freeze()
+    gc.set_threshold(_COLLECTED)
 
 
 def _work(portion: Sequence[SafePath], base: Path, choice: Choice) -> list[Scanned]:

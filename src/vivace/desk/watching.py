@@ -12,6 +12,7 @@ meanwhile ends whatever is under way, for it may be out of date.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractContextManager
@@ -38,8 +39,9 @@ from vivace.failures.failure import Failure
 from vivace.failures.output import Kept
 from vivace.failures.own import Project
 from vivace.failures.reading import read
+from vivace.workspace.bytecode import discard_bytecode
 from vivace.workspace.listing import names_below
-from vivace.workspace.paths import Workspace
+from vivace.workspace.paths import SafePath, Workspace, open_folder
 
 __all__ = ["Ran", "Round", "Saves", "Watching"]
 
@@ -127,6 +129,7 @@ class Watching:
                     running.result()  # or what went wrong
                     await asyncio.wait({saved})
                 await _end(running)
+                await asyncio.to_thread(self._discard_bytecode, saved.result())
                 self.watcher.tell(Saved(saved.result()))
                 saved = asyncio.ensure_future(anext(saves))
         finally:
@@ -155,6 +158,14 @@ class Watching:
             self.watcher.tell(NoFix(str(error)))
             return Round(ran, seconds=time.perf_counter() - began)
         return Round(ran, fix, applied, seconds)
+
+    def _discard_bytecode(self, names: Iterable[str]) -> None:
+        """Discard bytecode of saved files that the command would run instead of the new text:
+        it was compiled within the same second from a text of equal length."""
+        for name in names:
+            path = SafePath(self.workspace.root, tuple(name.split("/")))
+            with contextlib.suppress(OSError), open_folder(path) as folder:
+                discard_bytecode(folder, path.name)
 
     # -- running ----------------------------------------------------------------------------------
 

@@ -228,7 +228,7 @@ class Node:
             self._wake(streams)
             for answer in answers:
                 socket.say_large(answer)
-        if messages and self._telling is None:
+        if self._telling is None:  # after beats, too: more may have been told since the last word
             self._telling = asyncio.get_running_loop().call_later(_TELL_WITHIN, self._tell)
 
     def _welcomed(self, socket: LinkSocket[ToNode, ToGateway], welcome: Welcome) -> None:

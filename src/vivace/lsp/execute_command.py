@@ -61,6 +61,7 @@ class ExecuteCommand:
         self._address = address
         self._state = state
         self._loading: asyncio.Task[Edits] | None = None
+        self._in_order = asyncio.Lock()
         self._reviews: Reviews | None = None
 
     async def edit(self, given: Sequence[Any]) -> Any:
@@ -122,9 +123,14 @@ class ExecuteCommand:
         return loading.result() if loading is not None and loading.done() else None
 
     async def _with_edits(self) -> Edits:
-        """Brought in when they are needed: whoever only types does not wait for them to load."""
-        self._loading = self._loading or asyncio.create_task(self._load())
-        return await asyncio.shield(self._loading)
+        """Load them when they are first needed, so that typing does not wait for it.
+
+        Commands go on in the order in which they came: one that comes just when the module is
+        loaded would overtake those that waited for it, and a stop would miss its edit.
+        """
+        async with self._in_order:
+            self._loading = self._loading or asyncio.create_task(self._load())
+            return await asyncio.shield(self._loading)
 
     async def _load(self) -> Edits:
         module = await asyncio.to_thread(import_module, "vivace.lsp.edits")

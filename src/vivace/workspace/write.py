@@ -18,6 +18,7 @@ import stat
 import sys
 from collections.abc import Iterator
 
+from vivace.workspace.bytecode import discard_bytecode
 from vivace.workspace.document import Version, read_in, version_of
 from vivace.workspace.errors import CannotWrite, FileChanged, explain
 from vivace.workspace.paths import SafePath, open_folder
@@ -89,6 +90,7 @@ def commit(path: SafePath, before: Version | None, temporary: str) -> None:
             _give_new_name(folder, path, temporary)
         else:
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        discard_bytecode(folder, path.name)
         os.fsync(folder)
 
 
