@@ -63,7 +63,7 @@ def run(folder: Path, *, requests: int, seed: int) -> Asked:
         go = 0
         while asked.requests < requests and not asked.failures:
             systematic = go == 0 and requests >= _SYSTEMATIC
-            examples = max(5, (requests - asked.requests) // _ENDPOINTS)
+            examples = max(1, (requests - asked.requests) // _ENDPOINTS)
             _go(asked, server, folder, seed + go, examples, systematic=systematic)
             go += 1
         asked.faults = server.faults

@@ -22,10 +22,18 @@ __all__ = ["main", "run", "told"]
 _OWNERS = ("alice", "bob")
 
 
-def run(folder: Path, *, seconds: float, seed: int, dawdling: bool = False) -> Outcome:
+def run(
+    folder: Path,
+    *,
+    seed: int,
+    seconds: float = 0,
+    rounds: int | None = None,
+    dawdling: bool = False,
+) -> Outcome:
     """Play against a gateway of its own, whose files and broken histories stay in ``folder``.
 
-    ``dawdling``: whatever it would share with other gateways takes its time.
+    ``rounds``: how many, whatever time they take. ``dawdling``: whatever it would share with other
+    gateways takes its time.
     """
     engine = {"slots": 12, "reserved": 2}  # few enough that turns have to wait
     tables = {"tiers": TIERS}
@@ -44,6 +52,7 @@ def run(folder: Path, *, seconds: float, seed: int, dawdling: bool = False) -> O
             seconds=seconds,
             seed=seed,
             folder=folder,
+            rounds=rounds,
         )
         outcome = asyncio.run(playing)
         outcome.faults = server.faults

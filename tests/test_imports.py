@@ -9,22 +9,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import vivace
 
 ROOT = Path(vivace.__file__).parent
+_NEEDS = {
+    "vivace.engines.vllm_edits": "vllm",  # only vLLM itself imports these
+    "vivace.engines.vllm_lenient": "vllm",
+    "vivace.engines.xllamacpp_server": "xllamacpp",  # a program with the extra llamacpp
+}
+"""Modules that need what may not be installed."""
 MODULES = [
     "vivace",
     *(
         found.name
         for found in pkgutil.walk_packages([str(ROOT)], "vivace.")
         if not found.name.endswith("__main__")  # a program, not a module to be imported
+        and (found.name not in _NEEDS or importlib.util.find_spec(_NEEDS[found.name]) is not None)
     ),
 ]
-if importlib.util.find_spec("vllm") is None:  # only vLLM itself imports these
-    MODULES.remove("vivace.engines.vllm_edits")
-    MODULES.remove("vivace.engines.vllm_lenient")
 CORE = [
     name
     for name in MODULES
@@ -62,11 +64,11 @@ def path_of(name: str) -> Path:
     return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
 
 
-def test_the_core_was_found() -> None:
+def test_core_is_found() -> None:
     assert {"vivace.errors", "vivace.protocol.codec", "vivace.conversation.turn"} <= set(CORE)
 
 
-def test_the_core_brings_in_nothing_that_waits_or_listens() -> None:
+def test_core_brings_in_nothing_that_waits_or_listens() -> None:
     program = f"import sys, {', '.join(CORE)}; print('\\n'.join(sys.modules))"
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -76,34 +78,49 @@ def test_the_core_brings_in_nothing_that_waits_or_listens() -> None:
     assert loaded & HEAVY == set()
 
 
-@pytest.mark.parametrize("name", CORE)
-def test_the_core_takes_neither_the_time_nor_chance(name: str) -> None:
+def test_core_takes_neither_the_time_nor_chance() -> None:
+    found = {name: _imported(name) & (IMPURE | HEAVY | {"importlib"}) for name in CORE}
+    assert {name: impure for name, impure in found.items() if impure} == {}
+
+
+def _imported(name: str) -> set[str]:
+    """Return the packages that a module imports, wherever it does."""
     imported: set[str] = set()
-    for node in ast.walk(ast.parse(path_of(name).read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(name)):
         if isinstance(node, ast.Import):
             imported |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add((node.module or "").partition(".")[0])
         elif isinstance(node, ast.Name):
-            assert node.id != "__import__"
-    assert imported & (IMPURE | HEAVY | {"importlib"}) == set()
+            assert node.id != "__import__", name
+    return imported
 
 
-@pytest.mark.parametrize("name", CORE)
-def test_nothing_in_the_core_waits(name: str) -> None:
-    tree = ast.parse(path_of(name).read_text(encoding="utf-8"))
+def _tree(name: str) -> ast.Module:
+    return ast.parse(path_of(name).read_text(encoding="utf-8"))
+
+
+def test_core_never_waits() -> None:
     waits = ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith
-    assert [node.lineno for node in ast.walk(tree) if isinstance(node, waits)] == []
+    found = [
+        f"{name}:{node.lineno}"
+        for name in CORE
+        for node in ast.walk(_tree(name))
+        if isinstance(node, waits)
+    ]
+    assert found == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_public_name_exists_and_is_listed_once(name: str) -> None:
-    module = importlib.import_module(name)
-    public = getattr(module, "__all__", [])
-    assert [each for each in public if not hasattr(module, each)] == []
-    assert len(public) == len(set(public))
+def test_public_names_exist_and_are_listed_once() -> None:
+    wrong = []
+    for name in MODULES:
+        module = importlib.import_module(name)
+        public = getattr(module, "__all__", [])
+        wrong += [f"{name}.{each}" for each in public if not hasattr(module, each)]
+        wrong += [name] if len(public) != len(set(public)) else []
+    assert wrong == []
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if path_of(name).stem != "__init__"])
-def test_every_module_lists_its_public_names(name: str) -> None:
-    assert importlib.import_module(name).__all__
+def test_modules_list_their_public_names() -> None:
+    modules = [name for name in MODULES if path_of(name).stem != "__init__"]
+    assert [each for each in modules if not importlib.import_module(each).__all__] == []

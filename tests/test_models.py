@@ -15,7 +15,6 @@ from vivace.models import (
     MODELS,
     RECOMMENDED,
     SHARE,
-    Choice,
     Kind,
     Kv,
     Model,
@@ -27,9 +26,6 @@ from vivace.models import (
 )
 
 GIB = 1 << 30
-
-every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-every_choice = pytest.mark.parametrize("row", RECOMMENDED, ids=lambda row: f"{row.kind}-{row.gib}")
 
 
 def known(name: str) -> Model:
@@ -78,24 +74,26 @@ def test_no_two_rows_share_a_key() -> None:
     assert len(every) == len(set(every))
 
 
-@every_model
-def test_row_is_complete(model: Model) -> None:
-    assert all((model.licence, model.source))
-    assert model.checked <= datetime.now(tz=UTC).date()
-    assert model.context >= FAST_CONTEXT
-    assert model.commercial or model.note, "a licence that forbids something must say so"
+def test_rows_are_complete() -> None:
+    today = datetime.now(tz=UTC).date()
+    for model in MODELS:
+        assert all((model.licence, model.source)), model.name
+        assert model.checked <= today, model.name
+        assert model.context >= FAST_CONTEXT, model.name
+        assert model.commercial or model.note, f"{model.name}: what does its licence forbid?"
 
 
-@every_model
-def test_weights_are_plausible(model: Model) -> None:
-    def bits(weights: Weights) -> float:
+def test_weights_are_plausible() -> None:
+    def bits(model: Model, weights: Weights) -> float:
         return weights.size * 8 / model.parameters
 
-    # BF16, FP8 or MXFP4, give or take scales, embeddings and eyes.
-    assert any(bits(model.served) == pytest.approx(width, rel=0.12) for width in (16, 8, 4.8))
-    if model.gguf is not None:
-        assert model.gguf.file is not None
-        assert 4.0 < bits(model.gguf) < 8.5
+    for model in MODELS:
+        # BF16, FP8 or MXFP4, give or take scales, embeddings and eyes.
+        served = bits(model, model.served)
+        assert any(served == pytest.approx(width, rel=0.12) for width in (16, 8, 4.8)), model.name
+        if model.gguf is not None:
+            assert model.gguf.file is not None, model.name
+            assert 4.0 < bits(model, model.gguf) < 8.5, model.name
 
 
 def test_hashes_are_those_we_know() -> None:
@@ -139,11 +137,11 @@ def test_those_that_forbid_commercial_use() -> None:
 # -- memory --------------------------------------------------------------------------------------
 
 
-@every_model
-def test_memory_grows_with_context(model: Model) -> None:
-    sizes = [memory_needed(model, context) for context in (1, 128, 1024, model.context)]
-    assert sizes == sorted(set(sizes))
-    assert sizes[0] > model.weights.size
+def test_memory_grows_with_context() -> None:
+    for model in MODELS:
+        sizes = [memory_needed(model, context) for context in (1, 128, 1024, model.context)]
+        assert sizes == sorted(set(sizes)), model.name
+        assert sizes[0] > model.weights.size, model.name
 
 
 def test_memory_of_full_attention() -> None:
@@ -176,18 +174,17 @@ def test_memory_of_served_weights() -> None:
     assert more == model.served.size - model.gguf.size
 
 
-@pytest.mark.parametrize("context", [0, -1])
-def test_context_must_be_positive(context: int) -> None:
-    with pytest.raises(ValueError, match="context must be positive"):
-        memory_needed(MODELS[0], context)
+def test_context_must_be_positive() -> None:
+    for context in (0, -1):
+        with pytest.raises(ValueError, match="context must be positive"):
+            memory_needed(MODELS[0], context)
 
 
 # -- find ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_find_knows_names_hub_ids_and_files() -> None:
+    for name in (
         "qwen2.5-coder-0.5b",
         "Qwen2.5-Coder-0.5B",
         " qwen2.5-coder-0.5b\n",
@@ -197,47 +194,43 @@ def test_context_must_be_positive(context: int) -> None:
         "QWEN2.5-CODER-0.5B-INSTRUCT-Q4_K_M.GGUF",
         "some/where/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         r"C:\some\where\qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-    ],
-)
-def test_find(name: str) -> None:
-    assert known(name).name == "qwen2.5-coder-0.5b"
+    ):
+        assert known(name).name == "qwen2.5-coder-0.5b", name
 
 
-def test_find_the_edition_to_serve() -> None:
+def test_find_knows_the_edition_to_serve() -> None:
     assert known("zai-org/GLM-4.6-FP8") is known("glm-4.6")
 
 
-@pytest.mark.parametrize(
-    "name", ["", "qwen2.5-coder", "Qwen/", "some/where/qwen2.5-coder-0.5b", "other.gguf"]
-)
-def test_find_nothing(name: str) -> None:
-    assert find(name) is None
+def test_find_knows_nothing_else() -> None:
+    names = ("", "qwen2.5-coder", "Qwen/", "some/where/qwen2.5-coder-0.5b", "other.gguf")
+    assert [name for name in names if find(name) is not None] == []
 
 
 # -- recommend -----------------------------------------------------------------------------------
 
 
-@every_choice
-def test_choice_fits_with_room_to_spare(row: Choice) -> None:
-    found = chosen(row.gib * GIB, row.kind)
-    assert (found.fast.name, found.deep and found.deep.name) == (row.fast, row.deep)
-    assert found.needed <= SHARE[row.kind] * row.gib * GIB
+def test_choices_fit_with_room_to_spare() -> None:
+    for row in RECOMMENDED:
+        found = chosen(row.gib * GIB, row.kind)
+        assert (found.fast.name, found.deep and found.deep.name) == (row.fast, row.deep), row
+        assert found.needed <= SHARE[row.kind] * row.gib * GIB, row
 
 
-@every_choice
-def test_choice_is_sensible(row: Choice) -> None:
-    fast = known(row.fast)
-    assert fast.fim is not None, "completion needs fill-in-the-middle"
-    for model in [fast] + ([known(row.deep)] if row.deep else []):
-        assert model.commercial
-        assert not model.test_only
-        assert not model.completion_only, "both are asked to answer"
-        assert row.served or model.gguf is not None
-    if row.deep:
-        deep = known(row.deep)
-        assert deep.parameters > fast.parameters
-        assert deep.context >= row.context
-        assert deep.tool_form is not None
+def test_choices_are_sensible() -> None:
+    for row in RECOMMENDED:
+        fast = known(row.fast)
+        assert fast.fim is not None, f"{row}: completion needs fill-in-the-middle"
+        for model in [fast] + ([known(row.deep)] if row.deep else []):
+            assert model.commercial, row
+            assert not model.test_only, row
+            assert not model.completion_only, f"{row}: both are asked to answer"
+            assert row.served or model.gguf is not None, row
+        if row.deep:
+            deep = known(row.deep)
+            assert deep.parameters > fast.parameters, row
+            assert deep.context >= row.context, row
+            assert deep.tool_form is not None, row
 
 
 def test_choices_are_sorted_and_distinct() -> None:
@@ -266,9 +259,10 @@ def test_recommend(kind: Kind, memory: int, fast: str, deep: str | None) -> None
         assert (found.fast.name, found.deep and found.deep.name) == (fast, deep)
 
 
-@pytest.mark.parametrize(("kind", "memory"), [("cpu", 1), ("apple", 4), ("nvidia", 2)])
-def test_too_little_memory(kind: Kind, memory: int) -> None:
-    assert recommend(memory * GIB, kind) is None
+def test_too_little_memory() -> None:
+    too_little: list[tuple[Kind, int]] = [("cpu", 1), ("apple", 4), ("nvidia", 2)]
+    for kind, memory in too_little:
+        assert recommend(memory * GIB, kind) is None, kind
 
 
 def test_more_than_the_largest() -> None:

@@ -8,15 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.support import virtual_time
+from tests.support.waiting import eventually_async
 from vivace.supervisor import Supervisor
 
 SECRET = "def secret_of_a_prompt(): ..."
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not holds():
-            await asyncio.sleep(0.001)
 
 
 def supervised(check: Callable[[Supervisor], Awaitable[None]], **pauses: float) -> None:
@@ -56,7 +52,7 @@ def test_a_task_that_fails_is_started_again(error: BaseException) -> None:
 
     async def check(supervisor: Supervisor) -> None:
         supervisor.watch("task", task)
-        await until(lambda: task.running)
+        await eventually_async(lambda: task.running)
         assert supervisor.watched["task"].restarts == 3
         assert supervisor.down() == []
 
@@ -67,7 +63,7 @@ def test_a_task_is_down_while_it_waits_to_start_again() -> None:
     async def check(supervisor: Supervisor) -> None:
         supervisor.watch("broken", Task(1))
         supervisor.watch("sound", Task(0))
-        await until(lambda: supervisor.down() == ["broken"])
+        await eventually_async(lambda: supervisor.down() == ["broken"])
 
     supervised(check, first=60, longest=60)
 
@@ -120,11 +116,36 @@ def test_stopping_ends_all_and_waits_for_them() -> None:
     async def check(supervisor: Supervisor) -> None:
         for number, task in enumerate(tasks):
             supervisor.watch(str(number), task)
-        await until(lambda: all(task.running for task in tasks))
+        await eventually_async(lambda: all(task.running for task in tasks))
         await supervisor.stop()
         assert not any(task.running for task in tasks)
 
     supervised(check)
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["fails instead", "goes on"])
+def test_stop_ends_a_task_that_drops_its_cancellation(fails: bool) -> None:
+    runs = 0
+
+    async def drops_its_first_cancellation() -> None:
+        nonlocal runs
+        runs += 1
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if fails:
+                raise ConnectionError from None
+            await asyncio.Event().wait()
+
+    async def check() -> None:
+        supervisor = Supervisor()
+        task = supervisor.watch("task", drops_its_first_cancellation)
+        await asyncio.sleep(0)
+        await supervisor.stop()
+        assert task.done()
+        assert runs == 1
+
+    virtual_time.run(check())
 
 
 def test_a_task_can_be_ended_alone_and_its_name_used_again() -> None:
@@ -132,13 +153,13 @@ def test_a_task_can_be_ended_alone_and_its_name_used_again() -> None:
 
     async def check(supervisor: Supervisor) -> None:
         watching = supervisor.watch("task", first)
-        await until(lambda: first.running)
+        await eventually_async(lambda: first.running)
         with pytest.raises(ValueError, match="task"):
             supervisor.watch("task", second)
         watching.cancel()
-        await until(lambda: watching.done())
+        await eventually_async(lambda: watching.done())
         supervisor.watch("task", second)
-        await until(lambda: second.running and not first.running)
+        await eventually_async(lambda: second.running and not first.running)
 
     supervised(check)
 
@@ -148,7 +169,7 @@ def test_the_log_says_what_and_where_and_never_the_message(
 ) -> None:
     async def check(supervisor: Supervisor) -> None:
         supervisor.watch("watching-keys", Task(1))
-        await until(lambda: supervisor.watched["watching-keys"].restarts == 1)
+        await eventually_async(lambda: supervisor.watched["watching-keys"].restarts == 1)
 
     with caplog.at_level(logging.DEBUG):
         supervised(check)

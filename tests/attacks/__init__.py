@@ -1,4 +1,6 @@
-"""Attacks on a real gateway process: what it must withstand, seen from outside.
+"""Suite: change. A real gateway process under attack; long floods are marked release.
+
+Attacks on a real gateway process: what it must withstand, seen from outside.
 
 Here belongs what a stranger, a rival key or a broken client does over the wire, and what the
 machine does to the process (a full disk, a dead engine, a signal): one file per bound or promise,
@@ -25,7 +27,10 @@ the test needs, and gives its ways in and what it costs::
 ``server.process``                     the ``Popen``, to signal or kill
 =====================================  ==========================================================
 
+``plugs.py`` has clients that keep to no protocol. What depends on a deadline is tried on a gateway
+in this process whose clock goes when the test says so (``test_deadlines.py``).
+
 An attack asserts three things where they apply: the attacker is answered as documented, nobody
 else notices (another key's turn, ``/healthz`` in time), and what the attack took is given back.
-Keep each under five seconds: shorten the deadlines by ``tables`` rather than wait for real ones.
+Keep each under five seconds, and judge by answers and figures, never by how long they took.
 """

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
-from tests.attacks.conftest import Serving
 from tests.support import llama_server
+from tests.support.process import Serve
 
 SECRETS = {"RENTED_KEY": "sk-of-a-rented-endpoint", "LLAMA_API_KEY": "of-a-llama-server"}
 
 
-@pytest.fixture
-def family(serve: Serving, tmp_path: Path) -> list[psutil.Process]:
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[psutil.Process]]:
     """A gateway that knows secrets, with engines of several kinds; all the processes it is."""
-    llama_server.put_into(tmp_path)
+    folder = tmp_path_factory.mktemp("engines")
+    llama_server.put_into(folder)
     rented = {"name": "rented", "kind": "openai", "model": "m", "url": "http://127.0.0.1:9/v1"}
     engines = [
         {"name": "llama", "kind": "llamacpp", "model": "l", "path": "model.gguf"},
         {**rented, "key_env": "RENTED_KEY"},
     ]
-    environment = {**SECRETS, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    server = serve(owners=["alice"], tables={"engines": engines}, environment=environment)
-    gateway = psutil.Process(server.process.pid)
-    return [gateway, *gateway.children(recursive=True)]
+    environment = {**SECRETS, "PATH": f"{folder}:{os.environ['PATH']}"}
+    with Serve(folder, tables={"engines": engines}, environment=environment) as server:
+        gateway = psutil.Process(server.process.pid)
+        yield [gateway, *gateway.children(recursive=True)]
 
 
 def test_nothing_listens_but_the_gateway_itself(family: list[psutil.Process]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -11,39 +11,48 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.attacks.conftest import Serving
+from tests.attacks.conftest import SCRIPT, Serving
 from tests.support.http import RESPONSES, sse
 from tests.support.keyring import Keyring
 from tests.support.process import Serve
 from tests.support.socket import Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 
 def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def follow(http: httpx.Client, **body: Any) -> tuple[dict[str, Any], float]:
-    """The last event of a stream, and when it came."""
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    lump = f'{{ do = "say", text = "{" " * 200_000}", times = 10 }}'  # five times, with its end
+    flood = f'[[replies]]\nwhen = "flood"\nthen = [{lump}]\n'
+    folder = tmp_path_factory.mktemp("keys")
+    with Serve(folder, flood + SCRIPT, owners=["alice"], engine={"slots": 4}) as running:
+        yield running
+
+
+def follow(http: httpx.Client, **body: Any) -> dict[str, Any]:
+    """Return the last event of a stream."""
     with http.stream("POST", RESPONSES, json={"stream": True, **body}) as answer:
         *_, last = sse(answer.iter_lines())
-    return last, time.monotonic()
+    return last
 
 
-def read_on(socket: Socket) -> tuple[int, float]:
-    """The code it is closed with, and when."""
+def read_on(socket: Socket) -> int:
+    """Return the code it is closed with."""
     with pytest.raises(ConnectionClosed) as closed:
         socket.until("never")
     assert closed.value.rcvd is not None
-    return closed.value.rcvd.code, time.monotonic()
+    return closed.value.rcvd.code
 
 
 def in_use(server: Serve) -> float:
     return server.metric("vivace_engine_running", "alice")
 
 
-def test_all_that_a_key_holds_ends_within_a_second_of_its_revocation(serve: Serving) -> None:
-    server = serve(owners=["alice"], engine={"slots": 4})
+def test_all_that_a_key_holds_ends_when_it_is_revoked(server: Serve) -> None:
+    """None of it would end by itself."""
     keyring = Keyring(server.folder)
     headers = bearer(keyring.create("mallory"))
     keyring.create("carol")
@@ -65,27 +74,20 @@ def test_all_that_a_key_holds_ends_within_a_second_of_its_revocation(serve: Serv
         sockets = [pool.submit(read_on, socket) for socket in (idle, busy)]
 
         keyring.revoke("mallory")
-        revoked = time.monotonic()
         for stream in streams:
-            last, at = stream.result(5)
+            last = stream.result(PATIENCE_S)
             assert last["response"]["error"]["code"] == "invalid_api_key"
-            assert at - revoked < 1
-        for each in sockets:
-            code, at = each.result(5)
-            assert code == 1008
-            assert at - revoked < 1
-        eventually(lambda: in_use(server) == 0, seconds=1)
+        assert [each.result(PATIENCE_S) for each in sockets] == [1008, 1008]
+        eventually(lambda: in_use(server) == 0)
         assert http.get("/v1/models").status_code == 401
     with server.http("alice") as alice:
         assert alice.post(RESPONSES, json={"input": "hi"}).json()["status"] == "completed"
     assert "viv_" not in server.log
 
 
-def test_who_does_not_read_cannot_keep_a_revoked_key_s_streams_open(serve: Serving) -> None:
-    lump = f'{{ do = "say", text = "{" " * 200_000}", times = 10 }}'  # five times, with its end
-    server = serve(f'[[replies]]\nwhen = "flood"\nthen = [{lump}]\n', owners=["alice"])
+def test_a_client_that_does_not_read_keeps_no_stream_of_a_revoked_key_open(server: Serve) -> None:
     keyring = Keyring(server.folder)
-    headers = bearer(keyring.create("mallory"))
+    headers = bearer(keyring.create("trudy"))
     with server.http(headers=headers) as http, ExitStack() as open_:
         eventually(lambda: http.get("/v1/models").status_code == 200)
         made = http.post(RESPONSES, json={"input": "flood", "background": True}).json()["id"]
@@ -98,12 +100,11 @@ def test_who_does_not_read_cannot_keep_a_revoked_key_s_streams_open(serve: Servi
             open_.enter_context(server.raw(words.encode(), receive_buffer=4096))
         eventually(lambda: http.get(f"{RESPONSES}/{made}").json()["status"] == "completed")
         stuck = server.metric("vivace_connections", "alice")
-        keyring.revoke("mallory")
-        eventually(lambda: server.metric("vivace_connections", "alice") <= stuck - 2, seconds=2)
+        keyring.revoke("trudy")
+        eventually(lambda: server.metric("vivace_connections", "alice") <= stuck - 2)
 
 
-def test_a_thief_with_an_open_socket_is_out_when_the_key_is_made_anew(serve: Serving) -> None:
-    server = serve(owners=["alice"])
+def test_a_thief_with_an_open_socket_is_out_when_the_key_is_made_anew(server: Serve) -> None:
     keyring = Keyring(server.folder)
     stolen = bearer(keyring.create("bob"))
     with server.http(headers=stolen) as http:
@@ -113,7 +114,7 @@ def test_a_thief_with_an_open_socket_is_out_when_the_key_is_made_anew(serve: Ser
     keyring.revoke("bob")
     with server.http(headers=bearer(keyring.create("bob"))) as bob:
         eventually(lambda: bob.get("/v1/models").status_code == 200)
-        assert read_on(thief)[0] == 1008
+        assert read_on(thief) == 1008
         assert bob.get(f"{RESPONSES}/{old}").status_code == 404
         with pytest.raises(ConnectionClosed):
             thief.turn("Go on.")
@@ -137,5 +138,5 @@ def test_a_broken_file_of_keys_ends_nothing_and_lets_nobody_in(serve: Serving) -
             socket.create("hi", stream_id="second")
             assert socket.until_end()[-1]["type"] == "response.completed"
             keyring.path.unlink()
-            assert read_on(socket)[0] == 1008
+            assert read_on(socket) == 1008
         assert http.get("/v1/models").status_code == 401

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
 from pathlib import Path
 
-import httpx
 import pytest
-from websockets.exceptions import ConnectionClosed
 
 from tests.attacks.conftest import Serving
 from tests.support.http import RESPONSES
@@ -16,6 +14,7 @@ from tests.support.process import Serve
 from tests.support.waiting import eventually
 
 SECRET = "the-words-of-a-person"
+PLACES = {"engine": "generate", "plan": "plan", "store": "accept", "socket": "receive"}
 
 FAULTS = '''
 """Python imports this before anything else: faults that quote what they were given."""
@@ -97,20 +96,33 @@ def server(serve: Serving, tmp_path: Path, request: pytest.FixtureRequest) -> Se
     return serve(environment={"PYTHONPATH": path}, arguments=request.param)
 
 
+FAULTY = {name: f"in faulty_{place}" for name, place in PLACES.items()}
+
+
+def post(path: str, body: object) -> bytes:
+    sent = json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "host: localhost", f"content-length: {len(sent)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + sent
+
+
+def told_again(server: Serve, told: str, before: int) -> int:
+    """Wait until the log has more of these words than before; return how many."""
+    eventually(lambda: server.log.count(told) > before)
+    return server.log.count(told)
+
+
 def test_no_error_carries_a_prompt_into_the_log(server: Serve) -> None:
-    with server.http() as http:
-        for where in ("engine", "plan", "store"):
+    for where, told in FAULTY.items():
+        before = server.log.count(told)
+        if where != "socket":
             body = {"input": f"break the {where}: {SECRET}", "instructions": SECRET}
-            with contextlib.suppress(httpx.HTTPError):
-                http.post(f"{RESPONSES}?key={SECRET}", json=body, timeout=2)
-    for where in ("engine", "plan", "store", "socket"):
-        with server.socket() as socket, contextlib.suppress(ConnectionClosed, TimeoutError):
+            with server.raw(post(f"{RESPONSES}?key={SECRET}", body)):
+                before = told_again(server, told, before)
+        with server.socket() as socket:
             socket.create(f"break the {where}: {SECRET}")
-            socket.read(0.5)
+            told_again(server, told, before)
     kinds = ("Engine", "Plan", "Socket", "Task", "Callback", "Thread", "Library")
     eventually(lambda: [kind for kind in kinds if f"{kind}Fault" not in server.log] == [])
     assert "vivace.errors.StoreError" in server.log
-    for place in ("in faulty_generate", "in faulty_plan", "in faulty_accept", "in faulty_receive"):
-        assert place in server.log
     assert "a line of the log is lost, of uvicorn.error at sitecustomize.py:" in server.log
     assert SECRET not in server.log

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 import random
 import signal
 import socket as tcp
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
 from tests.attacks.conftest import SCRIPT, Serving
+from tests.attacks.plugs import FLOOD, create, frame, handshake, heard, plug, request
 from tests.support.http import bearer
 from tests.support.process import Serve
 from tests.support.socket import Socket
-from tests.support.waiting import eventually as waits_for
-from tests.support.waiting import in_time
+from tests.support.waiting import PATIENCE_S, eventually
 
-FLOOD = f"""
-[[replies]]
-when = "flood"
-then = [{{ do = "say", text = "{" " * 200_000}", times = 40 }}, {{ do = "stall", seconds = 3600 }}]
-[[replies]]
-when = "lump"
-then = [{{ do = "say", text = "{" " * 200_000}", times = 40 }}]
-"""
-"""More than all buffers on the way hold, in few tokens; then to stay, or to end."""
-
-eventually = partial(waits_for, seconds=20)  # the deadlines are short, the machine may be busy
-
-SHORT = {"head_seconds": 1, "message_seconds": 1, "slow_reader_seconds": 1}
+LONG = {"head_seconds": 3600, "message_seconds": 3600, "slow_reader_seconds": 1}
 BOUNDS = {"connections": 60, "connections_per_address": 30, "connections_per_key": 8}
 BYTES = {"unfinished_megabytes": 3, "unfinished_megabytes_per_key": 2}
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """With short deadlines and few connections; an attacker comes from 127.0.0.2."""
+    """With few connections; an attacker comes from 127.0.0.2. Deadlines are long, so that all that
+    a test needs at once is there at once; ``test_deadlines.py`` is about them."""
     with Serve(
         tmp_path_factory.mktemp("transport"),
         FLOOD + SCRIPT,
         owners=["ada", "ben"],
         engine={"slots": 2},
         tables={
-            "limits": SHORT | BOUNDS | BYTES,
+            "limits": LONG | BOUNDS | BYTES,
             "server": {"trusted_proxies": ["127.0.0.1/32"]},
             "store": {"path": ":memory:"},
         },
@@ -65,7 +50,7 @@ def _calm(server: Serve) -> Iterator[None]:
     yield
     eventually(lambda: _busy(server) == 0)
     with server.http("ben") as ben:
-        answer = ben.post("/v1/responses", json={"input": "hi"}, timeout=20)
+        answer = ben.post("/v1/responses", json={"input": "hi"}, timeout=PATIENCE_S)
         assert answer.json()["status"] == "completed"
 
 
@@ -74,99 +59,7 @@ def _busy(server: Serve) -> float:
     return running + server.metric("vivace_connections", "ben") - 1  # the one that asks
 
 
-def plug(server: Serve, data: bytes = b"", *, attacker: bool = True, buffer: int = 0) -> tcp.socket:
-    one = tcp.socket()
-    if buffer:
-        one.setsockopt(tcp.SOL_SOCKET, tcp.SO_RCVBUF, buffer)
-    one.bind(("127.0.0.2" if attacker else "127.0.0.1", 0))
-    one.settimeout(20)
-    one.connect(("127.0.0.1", server.port))
-    one.sendall(data)
-    return one
-
-
-def request(head: str, body: object = None, owner: str = "ada") -> bytes:
-    sent = b"" if body is None else json.dumps(body).encode()
-    lines = [f"{head} HTTP/1.1", "host: localhost", f"content-length: {len(sent)}"]
-    lines += [f"{name}: {value}" for name, value in bearer(owner).items()]
-    return "\r\n".join([*lines, "", ""]).encode() + sent
-
-
-def handshake(owner: str = "ada") -> bytes:
-    key = base64.b64encode(os.urandom(16)).decode()
-    lines = ["GET /v1/responses HTTP/1.1", "host: localhost", "upgrade: websocket"]
-    lines += ["connection: upgrade", "sec-websocket-version: 13", f"sec-websocket-key: {key}"]
-    lines += [f"{name}: {value}" for name, value in bearer(owner).items()]
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
-def frame(data: bytes, opcode: int = 1, *, fin: bool = True) -> bytes:
-    head = bytes([(0x80 if fin else 0) | opcode])
-    length = len(data)
-    if length < 126:
-        size = bytes([0x80 | length])
-    elif length < 65_536:
-        size = bytes([0x80 | 126]) + struct.pack("!H", length)
-    else:
-        size = bytes([0x80 | 127]) + struct.pack("!Q", length)
-    return head + size + bytes(4) + data
-
-
-def heard(one: tcp.socket) -> bytes:
-    """All it is told, until it is left."""
-    said = b""
-    with suppress(ConnectionResetError):
-        while data := one.recv(65_536):
-            said += data
-    return said
-
-
-def create(text: str, **body: object) -> dict[str, object]:
-    return {"model": "local-model", "input": text, "store": False, **body}
-
-
 # -- readers that take nothing --------------------------------------------------------------------
-
-
-def test_unread_streams_of_either_kind_give_their_slots_back(server: Serve) -> None:
-    asked = create("flood", stream=True)
-    frames = frame(json.dumps({"type": "response.create", **asked}).encode())
-    with (
-        plug(server, request("POST /v1/responses", asked), buffer=4096),
-        plug(server, handshake(), buffer=4096) as socket,
-    ):
-        socket.recv(12)
-        socket.sendall(frames)
-        eventually(lambda: server.metric("vivace_engine_running", "ben") == 2)
-        with server.http("ben") as ben:  # waits in the queue until one of them is dropped
-            answer = ben.post("/v1/responses", json=create("hi"), timeout=20)
-        assert answer.json()["status"] == "completed"
-        eventually(lambda: _busy(server) == 0)
-
-
-def test_a_reader_that_does_not_take_what_is_kept_is_dropped(server: Serve) -> None:
-    with server.http("ada") as ada:
-        asked = create("lump", background=True, store=True)
-        kept = ada.post("/v1/responses", json=asked).json()["id"]
-        eventually(lambda: ada.get(f"/v1/responses/{kept}").json()["status"] == "completed")
-    body = request(f"GET /v1/responses/{kept}")
-    replay = request(f"GET /v1/responses/{kept}?stream=true")
-    with plug(server, body, buffer=4096) as one, plug(server, replay, buffer=4096) as other:
-        assert one.recv(12) == other.recv(12) == b"HTTP/1.1 200"
-        eventually(lambda: server.metric("vivace_connections", "ben") == 1)
-
-
-@in_time
-def test_a_steady_reader_of_a_large_body_is_not_dropped(server: Serve) -> None:
-    """It takes longer for all of it than one may take for nothing."""
-    asked = request("POST /v1/responses", create("lump"))
-    with plug(server, asked, buffer=8192) as one:
-        one.recv(12)
-        began = time.monotonic()
-        while time.monotonic() - began < 3.5:
-            assert one.recv(65_536)
-            time.sleep(0.02)
-        assert server.metric("vivace_connections", "ben") == 2  # with the one that asks
 
 
 def test_pings_of_one_who_reads_no_answer_cost_no_memory(server: Serve) -> None:
@@ -207,9 +100,8 @@ def test_garbage_behind_a_stream_ends_it_quietly(server: Serve) -> None:
             eventually(lambda: server.metric("vivace_engine_running", "ben") == 0)
 
 
-@in_time
 def test_sigterm_waits_for_nobody_who_takes_nothing(serve: Serving) -> None:
-    server = serve(FLOOD, drain=0.5, tables={"limits": {"slow_reader_seconds": 60}})
+    server = serve(FLOOD, drain=0.5, tables={"limits": LONG | {"slow_reader_seconds": 3600}})
     asked = request("POST /v1/responses", create("flood", stream=True))
     socket = frame(json.dumps({"type": "response.create", **create("flood")}).encode())
     half = request("POST /v1/responses", create("hi"))[:-3]
@@ -223,46 +115,11 @@ def test_sigterm_waits_for_nobody_who_takes_nothing(serve: Serving) -> None:
         one.sendall(socket)
         eventually(lambda: server.metric("vivace_engine_running") == 2)
         server.process.send_signal(signal.SIGTERM)
-        began = time.monotonic()
-        assert server.process.wait(15) == 0
-    assert time.monotonic() - began < 8
+        assert server.process.wait(PATIENCE_S) == 0
     assert server.errors == []
 
 
 # -- those who do not say what they want ----------------------------------------------------------
-
-
-@in_time
-def test_half_requests_are_gone_after_their_deadline(server: Serve) -> None:
-    whole = request("POST /v1/responses", create("hi"))
-    halves = [b"", b"GET", whole[:30], handshake()[:60], whole[:-1], whole.split(b"{")[0]]
-    with ExitStack() as stack:
-        plugs = [stack.enter_context(plug(server, half)) for half in halves * 3]
-        trickle = stack.enter_context(plug(server, b"GET /healthz HTTP/1.1\r\n"))
-        fragments = stack.enter_context(plug(server, handshake()))
-        fragments.recv(500)
-        began = time.monotonic()
-        for number in range(24):
-            trickle.sendall(f"x-{number}: y\r\n".encode())
-            with suppress(ConnectionError):
-                fragments.sendall(frame(b" " * 100, 0 if number else 1, fin=False))
-            time.sleep(0.1)
-        answers = [heard(one) for one in (*plugs, trickle)]
-        closed = heard(fragments)
-        assert time.monotonic() - began < 8
-    for answer in answers:
-        assert answer.startswith(b"HTTP/1.1 408 "), answer
-        assert b"did not arrive in time" in answer
-    assert closed[2:].startswith(struct.pack("!H", 1008) + b"A message must be whole within 1 ")
-
-
-def test_a_large_body_on_a_slow_line_is_not_late(server: Serve) -> None:
-    body = json.dumps(create("x " * 500_000)).encode()
-    with plug(server, request("POST /v1/responses", create("x " * 500_000))[: -len(body)]) as one:
-        for start in range(0, len(body), 100_000):
-            one.sendall(body[start : start + 100_000])
-            time.sleep(0.25)
-        assert one.recv(12) == b"HTTP/1.1 400"  # longer than the model takes
 
 
 def test_what_is_not_whole_is_bounded_for_a_key_and_for_all(server: Serve) -> None:
@@ -285,7 +142,7 @@ def test_what_is_not_whole_is_bounded_for_a_key_and_for_all(server: Serve) -> No
             answer = ada.post("/v1/responses", content=half)
         assert answer.status_code == 429
         assert answer.json()["error"]["code"] == "too_much_unfinished"
-        eventually(lambda: server.metric("vivace_unfinished_bytes", "ben") == 0)
+    eventually(lambda: server.metric("vivace_unfinished_bytes", "ben") == 0)
 
 
 @pytest.mark.parametrize(
@@ -352,14 +209,11 @@ def test_nothing_that_was_once_a_request_is_an_error_of_ours(server: Serve) -> N
 
 def test_sixty_megabytes_of_header_stall_nobody(server: Serve) -> None:
     with plug(server, b"GET / HTTP/1.1\r\nx: ") as one, server.http() as http:
-        slowest, before = 0.0, server.resident
+        before = server.resident
         with suppress(OSError):
             for _ in range(60_000_000 // 2**20):
                 one.sendall(b"a" * 2**20)
-                began = time.monotonic()
                 assert http.get("/healthz").status_code == 200
-                slowest = max(slowest, time.monotonic() - began)
-        assert slowest < 0.5
     assert server.resident < before + 10_000_000
 
 

@@ -16,6 +16,7 @@ from chaos.loops.script import CODEX, DONE, SDK, TURNS, WORDS, came_out, questio
 from chaos.loops.table import Outcome, line_of, problems, rows, summary
 from msgspec.structs import replace
 
+from tests.support import virtual_time
 from vivace.engines.base import Chat, Work
 from vivace.engines.scripted import Call, Mark, Say, Script
 from vivace.protocol.items import FunctionCallOutput, Item, Message
@@ -70,12 +71,12 @@ def test_steps_wait_while_the_gate_is_shut(tmp_path: Path) -> None:
         gate.open()  # it may be open
         gate.shut()
         passing = asyncio.create_task(gate.passed())
-        await asyncio.sleep(0.1)
+        await virtual_time.elapse(60)
         assert not passing.done()
         gate.open()
-        await asyncio.wait_for(passing, 5)
+        await passing
 
-    asyncio.run(pass_it())
+    virtual_time.run(pass_it())
 
 
 # -- what was run twice ---------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from tests.chaos.defects import DEFECTS, Defect
 from tests.chaos.model import history_of
 from tests.support.examples import examples
 
+pytestmark = pytest.mark.release  # test_invariants shows each of them in a few entries
+
 _SEEDS = st.integers(0, 10**6)
 
 

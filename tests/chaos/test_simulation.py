@@ -12,40 +12,58 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from chaos.history import Process, Saw, Struck, Table
+from chaos.history import Entry, Process, Saw, Struck, Table
 from chaos.simulation.loop import Life, VirtualLoop, in_life
 from chaos.simulation.play import play
 from chaos.simulation.simulate import one, simulate
 from chaos.simulation.store import Database, SimulatedStore
-from chaos.verdict import Word
+from chaos.verdict import Word, judge
 
 from chaos.defects import DEFECTS, defective
 from tests.store.suite import StoreSuite
-from tests.support.store import Open
+from tests.support import virtual_time
+from tests.support.store import Open, advance_clock
+from tests.support.virtual_time import elapse
 from vivace.store.base import Store
 
-_SEEDS = 40
-_COMMON = (
-    "orphans-forgotten",
-    "place-kept",
-    "random-ids",
-    "resumed-one-late",
-    "steer-handed-back-and-applied",
-    "successor-without-steer",
-    "usage-twice",
-    "word-forgotten",
-)
-"""Found in tens of seeds; the others take hundreds (``scripts/chaos simulate --defect all``)."""
+_SEEDS = (0, 1, 4, 11, 13, 21, 22, 26, 31, 32, 33, 37)
+"""Seeds of the first forty that together take 99% of the branches which all forty take."""
+_OTHERS = [seed for seed in range(40) if seed not in _SEEDS]
+_COMMON = {
+    "orphans-forgotten": 10,
+    "place-kept": 1,
+    "random-ids": 0,
+    "resumed-one-late": 1,
+    "steer-handed-back-and-applied": 2,
+    "successor-without-steer": 1,
+    "usage-twice": 10,
+    "word-forgotten": 27,
+}
+"""Defects that some of the first seeds find, with one that did; the others take hundreds of seeds
+(``scripts/chaos simulate --defect all``)."""
 
 
-def test_what_ships_holds_whatever_befalls_it() -> None:
-    done = simulate(range(_SEEDS), processes=1)
+@pytest.fixture(scope="module")
+def histories() -> list[list[Entry]]:
+    return [play(str(seed)) for seed in _SEEDS]
+
+
+def test_shipped_gateways_hold_whatever_befalls_them(histories: list[list[Entry]]) -> None:
+    verdicts = [judge(history) for history in histories]
+    assert [each for each in verdicts if each.word is Word.BROKEN] == []
+    assert sum(each.word is Word.HOLDS for each in verdicts) > len(verdicts) / 2
+
+
+@pytest.mark.release
+def test_shipped_gateways_hold_with_other_seeds() -> None:
+    done = simulate(_OTHERS, processes=1)
     assert done.broken == []
-    assert done.held > _SEEDS / 2
+    assert done.held > len(_OTHERS) / 2
 
 
-def test_gateways_die_and_come_back_in_some_seeds_and_share_a_store_in_some() -> None:
-    histories = [play(str(seed)) for seed in range(_SEEDS)]
+def test_seeds_have_every_fault_and_gateways_that_share_a_store(
+    histories: list[list[Entry]],
+) -> None:
     faults = {e.fault for history in histories for e in history if isinstance(e, Struck)}
     assert {"kill-gateway", "kill-engine", "freeze-gateway", "isolate-gateway"} <= faults
     gateways = {e.name for history in histories for e in history if isinstance(e, Process)}
@@ -74,7 +92,10 @@ def _digest(seed: int) -> str:
 
 @pytest.mark.parametrize("name", _COMMON)
 def test_a_fault_in_the_code_is_found(name: str) -> None:
-    assert simulate(range(500), name, processes=1, until=1).broken
+    """A change of the code may change what a seed does: then the others are tried."""
+    known = one(_COMMON[name], name)
+    is_found = known.verdict.word is Word.BROKEN
+    assert is_found or simulate(range(500), name, processes=1, until=1).broken
 
 
 @pytest.mark.parametrize("name", DEFECTS)
@@ -120,17 +141,17 @@ def test_a_life_that_ended_takes_no_step_more_and_a_frozen_one_takes_it_later() 
 
     async def count(name: str) -> None:
         for _ in range(3):
-            await asyncio.sleep(1)
+            await elapse(1)
             heard.append((name, loop.time()))
 
     async def everybody() -> None:
         dead, frozen = Life("dead", lambda _: None), Life("frozen", lambda _: None)
         loop.create_task(count("dead"), context=in_life(dead))
         last = loop.create_task(count("frozen"), context=in_life(frozen))
-        await asyncio.sleep(1.5)
+        await elapse(1.5)
         dead.end()
         frozen.frozen = True
-        await asyncio.sleep(8.5)
+        await elapse(8.5)
         loop.thaw(frozen)
         await last
 
@@ -152,6 +173,10 @@ def test_what_nobody_will_ever_end_is_told() -> None:
 class TestSimulatedStore(StoreSuite):
     """Whatever becomes of messages on the way, it is a store."""
 
+    @pytest.fixture(autouse=True)
+    def _made_up_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(asyncio, "run", virtual_time.run)
+
     @pytest.fixture(params=[True, False], ids=["near", "far"])
     def opened(self, request: pytest.FixtureRequest) -> Open:
         def open_one(base: Path, *, max_age: float = 0, max_bytes: int = 0) -> Store:
@@ -159,3 +184,6 @@ class TestSimulatedStore(StoreSuite):
             return SimulatedStore(Database(), life, random.Random(1), near=request.param)
 
         return open_one
+
+    async def elapse(self, store: SimulatedStore, seconds: float) -> None:
+        advance_clock(store, seconds)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.support.proxy import Proxy
-
-LATE = 0.15
+from tests.support import virtual_time
+from tests.support.proxy import Proxy, Way
+from tests.support.waiting import PATIENCE_S, eventually_async
 
 
 def on_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
@@ -38,7 +37,7 @@ async def way() -> AsyncIterator[Proxy]:
 
 
 async def asked(
-    proxy: Proxy, words: bytes, within: float = 5
+    proxy: Proxy, words: bytes, within: float = PATIENCE_S
 ) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     writer.write(words)
@@ -75,26 +74,26 @@ def _gone() -> bool:
 async def test_what_is_held_back_one_way_arrives_when_that_is_healed() -> None:
     async with way() as proxy:
         _, reader, writer = await asked(proxy, b"a")
-        proxy.hold("back")
-        writer.write(b"b")
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reader.read(1), LATE)
-        proxy.heal()
-        assert await asyncio.wait_for(reader.read(1), 5) == b"B"
-        proxy.hold("there")
-        writer.write(b"c")
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reader.read(1), LATE)
-        proxy.heal()
-        assert await asyncio.wait_for(reader.read(1), 5) == b"C"
+        cases: list[tuple[Way, bytes]] = [("back", b"b"), ("there", b"c")]
+        for held, words in cases:
+            proxy.hold(held)
+            answer = asyncio.create_task(reader.read(1))
+            writer.write(words)
+            await eventually_async(lambda: proxy.waiting == 1)
+            assert not answer.done()
+            proxy.heal()
+            assert await asyncio.wait_for(answer, PATIENCE_S) == words.upper()
 
 
 @on_a_loop
-async def test_who_dials_a_way_that_is_held_gets_no_answer_and_no_end() -> None:
+async def test_a_client_that_dials_a_held_way_gets_no_answer_and_no_end() -> None:
     async with way() as proxy:
         proxy.hold()
-        with pytest.raises(TimeoutError):
-            await asked(proxy, b"a", within=LATE)
+        answer = asyncio.create_task(asked(proxy, b"a"))
+        await eventually_async(lambda: proxy.waiting == 1)
+        assert not answer.done()
+        proxy.heal()
+        assert (await answer)[0] == b"A"
 
 
 @on_a_loop
@@ -102,17 +101,21 @@ async def test_the_end_of_a_connection_is_held_back_too() -> None:
     async with way() as proxy:
         _, reader, writer = await asked(proxy, b"a")
         proxy.hold("there")
+        end = asyncio.create_task(reader.read(1))
         writer.write_eof()
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reader.read(1), LATE)
+        await eventually_async(lambda: proxy.waiting == 1)
+        assert not end.done()
         proxy.heal()
-        assert await asyncio.wait_for(reader.read(1), 5) == b""
+        assert await asyncio.wait_for(end, PATIENCE_S) == b""
 
 
-@on_a_loop
-async def test_a_delay_is_added_each_way() -> None:
-    async with way() as proxy:
-        proxy.delay = LATE
-        began = time.monotonic()
-        await asked(proxy, b"a")
-        assert time.monotonic() - began >= 2 * LATE
+def test_a_delay_is_added_each_way() -> None:
+    async def check() -> None:
+        async with way() as proxy:
+            proxy.delay = 3600
+            began = asyncio.get_running_loop().time()
+            _, _, writer = await asked(proxy, b"a", within=3 * proxy.delay)
+            assert asyncio.get_running_loop().time() - began == pytest.approx(2 * proxy.delay)
+            writer.close()
+
+    virtual_time.run(check(), sockets=True)

@@ -1,0 +1,1 @@
+"""Suite: change. Every command, in the test's own process where that shows as much."""

@@ -560,7 +560,7 @@ def output(desk: Desk, *command: str) -> str:
     given = {name: value for name, value in desk.environment.items() if value is not None}
     inherited = {"PATH": os.environ["PATH"]}
     return subprocess.run(
-        command, env=inherited | given, capture_output=True, text=True, timeout=30, check=True
+        command, env=inherited | given, capture_output=True, text=True, check=True
     ).stdout
 
 

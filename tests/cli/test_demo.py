@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from vivace.engines.base import Chat, Work
 from vivace.engines.scripted import Fail, Reply, Say, Stall
 from vivace.speculation.sources import old_text
 
+pytestmark = pytest.mark.release  # the command is going to be removed
 WHOLE_FILE = "Answer with the whole changed file"
 FUNCTION = "(?s)The code to change:.*The change: Give `fetch`"
 REDIRECTED = "the default must be 5"
@@ -173,9 +173,12 @@ def test_the_ways_run_one_after_the_other_or_together(
     gateway.engine.play([RIGHT, HALF, rewrite])
     with ThreadPoolExecutor() as pool:
         running = pool.submit(run, home, gateway.url, *way)
-        while not running.done():
+
+        def is_over() -> bool:
             seen.append(gateway.engine.running())
-            time.sleep(0.01)
+            return running.done()
+
+        eventually(is_over)
     assert max(seen) == most
     assert row(running.result().stdout, "as asked") == ["yes, and nothing else changed"] * 2
 

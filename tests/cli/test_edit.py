@@ -1,4 +1,4 @@
-"""``vivace edit`` in a pipe: what it writes, what it says, and what it leaves alone."""
+"""``vivace edit`` without a terminal: what it writes, what it says, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def project(tmp_path: Path, gateway: RunningGateway) -> Project:
 
 def test_yes_applies_the_edit_and_undo_takes_it_back(project: Project) -> None:
     project.play(answers(TYPED))
-    ran = project.edit("shop.py", EVERYWHERE, "--yes")
+    ran = project.process("shop.py", EVERYWHERE, "--yes")
     assert ran.returncode == 0, ran.stderr
     assert project.shop.read_text() == TYPED
     assert ran.stdout == "shop.py  +1 -1\n"
@@ -85,7 +85,7 @@ def test_if_one_of_several_files_is_refused_none_is_written(project: Project) ->
 @pytest.mark.parametrize("given", [("shop.py", "-"), ("shop.py",)])
 def test_the_instruction_can_be_piped_in(project: Project, given: tuple[str, ...]) -> None:
     project.play(answers(TYPED, when="The change: change the whole file$"))
-    ran = project.edit(*given, "--yes", piped=f"{EVERYWHERE}\n")
+    ran = project.process(*given, "--yes", piped=f"{EVERYWHERE}\n")
     assert ran.returncode == 0, ran.stderr
     assert project.shop.read_text() == TYPED
 

@@ -7,18 +7,21 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
+from tests.support.fleets import KEY, RunningNode
 from tests.support.nodes import FLEET_KEY, EngineProcess, make_certificates
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
 from tests.support.process import toml
 from vivace.cli.main import commands
+from vivace.store import connections
 
 TIERS = [{"name": "fast", "engines": ["coder"]}]
 
 
-def check(folder: Path, *arguments: str, fleet_key: str = FLEET_KEY, **tables: Any) -> Result:
+def check(folder: Path, *arguments: str, fleet_key: str = KEY, **tables: Any) -> Result:
     config = {"version": 1, "tiers": TIERS} | tables
     path = folder / "gateway.toml"
     path.write_text("".join(f"{name} = {toml(value)}\n" for name, value in config.items()))
@@ -39,8 +42,8 @@ def findings(ran: Result) -> dict[str, list[tuple[str, str]]]:
 
 
 def test_a_fleet_that_is_well(tmp_path: Path, postgres: Postgres) -> None:
-    with EngineProcess(tmp_path, "a") as node:
-        store = {"url": postgres.database()}
+    with RunningNode("a", [], rate=400, slots=16) as node:
+        store = {"url": postgres.emptied()}
         ran = check(tmp_path, "--json", store=store, fleet={"engines": [node.url]})
         told = findings(ran)
         assert json.loads(ran.stdout)["well"] is True
@@ -54,11 +57,8 @@ def test_a_fleet_that_is_well(tmp_path: Path, postgres: Postgres) -> None:
 
 
 def test_a_node_that_is_not_as_it_should_be(tmp_path: Path) -> None:
-    (tmp_path / "like").mkdir()
-    with (
-        EngineProcess(tmp_path, "a") as node,
-        EngineProcess(tmp_path / "like", "a") as like,
-    ):
+    node, like = (RunningNode("a", [], rate=400, slots=16) for _ in range(2))
+    with node, like:
         dead = f"ws://127.0.0.1:{free_port()}"
         nowhere = "ws://no-such-node.invalid:8770"
         urls = [node.url, like.url, dead, nowhere]
@@ -88,18 +88,23 @@ def test_a_certificate_that_is_not_believed(tmp_path: Path) -> None:
     }
     with EngineProcess(tmp_path, "a", **files) as node:
         url = node.url.replace("ws:", "wss:")
-        state, words = findings(check(tmp_path, "--json", fleet={"engines": [url]}))["nodes"][0]
+        ran = check(tmp_path, "--json", fleet={"engines": [url]}, fleet_key=FLEET_KEY)
+        state, words = findings(ran)["nodes"][0]
         assert state == "wrong"
         assert "no encrypted link: CERTIFICATE_VERIFY_FAILED" in words
         assert "fleet.ca must have the certificate of the authority" in words
         believed = {"engines": [url], "ca": str(certificates / "ca.pem")}
-        assert check(tmp_path, "--json", fleet=believed).exit_code == 0
+        assert check(tmp_path, "--json", fleet=believed, fleet_key=FLEET_KEY).exit_code == 0
 
 
-def test_a_database_that_cannot_be_used(tmp_path: Path, postgres: Postgres) -> None:
+def test_a_database_that_cannot_be_used(
+    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engines = [{"name": "coder", "kind": "scripted", "model": "coder"}]
     away = {"url": f"postgresql://vivace:secret-word@127.0.0.1:{free_port()}/vivace"}
-    ran = check(tmp_path, "--json", store=away, engines=engines)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(connections, "_PATIENCE", 0.3)
+        ran = check(tmp_path, "--json", store=away, engines=engines)
     assert ran.exit_code == 1
     assert "does not answer" in findings(ran)["store"][0][1]
     assert "secret-word" not in ran.stdout

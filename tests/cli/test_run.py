@@ -7,19 +7,22 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
+from unittest import mock
 
 import psutil
 import pytest
 
+from tests.support.commands import run_command
 from tests.support.files import ROOT
 from tests.support.http import key, keys
 from tests.support.ports import free_port
 from tests.support.process import alive
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
-from vivace.cli import served
+from vivace.cli import run, served
 from vivace.client.get import Answer
 from vivace.errors import ConfigError
 
@@ -61,10 +64,13 @@ class Desk:
         )
 
     def run(self, *arguments: str, **variables: str) -> tuple[int, str]:
-        """The exit code, and what was said on standard error."""
-        process = self.start(*arguments, **variables)
-        _, errors = process.communicate(timeout=30)
-        return process.returncode, errors
+        """Run it in this process, the agent beside it; return the exit code and standard error."""
+        command = ("run", "--url", self.url, *arguments)
+        with mock.patch.object(run, "_become", _start_beside):
+            ran = run_command(
+                *command, folder=self.told_file.parent, environment=self.environment | variables
+            )
+        return ran.returncode, ran.stderr
 
     @property
     def arguments(self) -> list[str]:
@@ -73,6 +79,10 @@ class Desk:
     @property
     def variables(self) -> dict[str, str]:
         return dict(json.loads(self.told_file.read_text())["environment"])
+
+
+def _start_beside(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 @pytest.fixture
@@ -95,22 +105,22 @@ def test_what_stands_behind_the_name_reaches_the_agent_as_it_is(desk: Desk, agen
 
 
 def test_the_agent_takes_our_place_with_its_own_signals_and_exit_code(desk: Desk) -> None:
-    process = desk.start("codex", THEN="time.sleep(30)")
-    eventually(lambda: desk.told_file.exists() and desk.told_file.stat().st_size > 0, 20)
+    process = desk.start("codex", THEN="time.sleep(3600)")
+    eventually(lambda: desk.told_file.exists() and desk.told_file.stat().st_size > 0)
     told = json.loads(desk.told_file.read_text())
     assert told["pid"] == process.pid
     assert not told["ignored"]
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate()
     assert process.returncode == -signal.SIGTERM
-    assert desk.run("codex", THEN="sys.exit(42)")[0] == 42
+    assert desk.start("codex", THEN="sys.exit(42)").wait() == 42
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_closed_pipe_ends_the_agent_as_ever(desk: Desk) -> None:
     program = Path(desk.environment["PATH"]) / "codex"
     program.write_text("#!/bin/sh\n/bin/grep SigIgn /proc/self/status\n")
-    output, _ = desk.start("codex").communicate(timeout=30)
+    output, _ = desk.start("codex").communicate()
     assert int(output.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
 
 
@@ -242,7 +252,7 @@ import os, sys, time
 if "--help" in sys.argv:
     sys.exit()
 open({told!r}, "w").write(str(os.getpid()))
-time.sleep(60)
+time.sleep(3600)
 """
 
 
@@ -258,11 +268,11 @@ def test_a_server_of_our_own_ends_with_us_while_it_loads(
     model.write_bytes(b"GGUF")
     ours = desk.start("--up", "--model", str(model), "codex")
     try:
-        eventually(lambda: told.exists() and told.read_text() != "", 20)
+        eventually(lambda: told.exists() and told.read_text() != "")
         engine_process = psutil.Process(int(told.read_text()))
         servers = [each for each in engine_process.parents() if "up" in each.cmdline()]
         assert servers
     finally:
         ours.send_signal(how)
         ours.communicate()
-    eventually(lambda: not any(map(alive, [*servers, engine_process])), 30)
+    eventually(lambda: not any(map(alive, [*servers, engine_process])))

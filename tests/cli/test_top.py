@@ -23,11 +23,13 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from rich.console import Console
 
+from tests.support.commands import run_command
 from tests.support.http import RESPONSES, key, keys
 from tests.support.hub import CleanHome
 from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.socket import Socket
+from tests.support.waiting import PATIENCE_S
 from vivace.cli.top import (
     EngineRow,
     History,
@@ -352,14 +354,9 @@ def home(tmp_path: Path) -> CleanHome:
 def top(
     home: CleanHome, url: str, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        home.command("top", "--url", url, "--every", "0.2", *arguments),
-        env=home.environment | environment,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    """Run it in a pipe, in this process."""
+    command = ("top", "--url", url, "--every", "0.2", *arguments)
+    return run_command(*command, folder=home.folder, environment=home.environment | environment)
 
 
 def complaint(ran: subprocess.CompletedProcess[str]) -> str:
@@ -426,10 +423,15 @@ def test_the_right_key_opens_the_door(home: CleanHome) -> None:
         assert top(home, gateway.url, VIVACE_KEY=key("alice")).returncode == 0
 
 
+class _Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        """Leave standard error to the command."""
+
+
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[str]:
     """The address of some other server, which has the files of the folder."""
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    handler = partial(_Silent, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -482,7 +484,7 @@ def test_a_proxy_for_the_world_is_not_asked_about_this_machine(
 def terminal(home: CleanHome, url: str) -> Iterator[pexpect.spawn[str]]:
     program, *arguments = home.command("top", "--url", url, "--every", "0.2")
     plain: Any = home.environment | {"TERM": "xterm"}
-    child = pexpect.spawn(program, arguments, env=plain, encoding="utf-8", timeout=20)
+    child = pexpect.spawn(program, arguments, env=plain, encoding="utf-8", timeout=PATIENCE_S)
     try:
         yield child
     finally:

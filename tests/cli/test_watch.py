@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pexpect
 import pytest
 
 import vivace
+from tests.support.commands import run_command
 from tests.support.editing import Project, answers, ended
 from tests.support.server import RunningGateway
 from tests.support.waiting import eventually
@@ -53,15 +55,8 @@ class Watched(Project):
         return self.edit(*arguments)
 
     def events(self, *arguments: str) -> list[dict[str, Any]]:
-        ran = subprocess.run(
-            self.command("--json", *arguments),
-            cwd=self.root,
-            env=self.home.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        _, _, _, *command = self.command("--json", *arguments)
+        ran = run_command(*command, folder=self.root, environment=self.home.environment)
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
@@ -79,15 +74,7 @@ def watched(project: Watched, *arguments: str) -> Iterator[pexpect.spawn[str]]:
 def test_in_a_pipe_the_fix_is_printed_as_git_takes_it_and_nothing_is_written(
     project: Watched,
 ) -> None:
-    ran = subprocess.run(
-        project.command("--once", *project.test),
-        cwd=project.root,
-        env=project.home.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ran = project.process("--once", *project.test)
     assert ran.returncode == 1, ran.stderr
     assert "passes with it" in ran.stderr
     assert "AssertionError: -5" in ran.stderr
@@ -173,7 +160,11 @@ def test_our_own_write_is_no_save(project: Watched) -> None:
         child.expect_exact(ASKED)
         child.send("y\r")
         child.expect_exact("Waiting for a save")
-        assert child.expect_exact(["saved:", pexpect.TIMEOUT], timeout=2) == 1
+        (project.root / "test_sums.py").write_text(f"{TEST}\n")
+        child.expect(r"saved: ([^\r\n]*)\r")
+        assert isinstance(child.match, re.Match)
+        assert child.match[1] == "test_sums.py"
+        child.expect_exact("Waiting for a save")
         child.sendcontrol("c")
         assert ended(child) == 130
     assert project.sums.read_text() == FIXED
@@ -182,7 +173,7 @@ def test_our_own_write_is_no_save(project: Watched) -> None:
 def test_ctrl_c_ends_the_command_too(project: Watched) -> None:
     with project.terminal("--", "echo $$ > ../pid; sleep 3600") as child:
         path = project.root.parent / "pid"
-        eventually(lambda: path.exists() and path.read_text().strip() != "", 30)
+        eventually(lambda: path.exists() and path.read_text().strip() != "")
         child.sendcontrol("c")
         assert ended(child) == 130
     process = Path(f"/proc/{path.read_text().strip()}")

@@ -1,0 +1,1 @@
+"""Suite: change. How programs of ours talk to a server."""

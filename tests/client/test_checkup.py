@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,23 +13,54 @@ from tests.support.plain_endpoint import ResponsesEndpoint
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.client.checkup import fill_gap, measure_cancel, measure_speed
 from vivace.client.errors import ClientError
-from vivace.engines.scripted import Reply, Say
+from vivace.engines.base import Work
+from vivace.engines.scripted import Reply, Say, Stall
+from vivace.engines.scripted_prompts import Prompt
 
 WORDS = [Reply(then=(Say("one ", times=2000),))]
 
 
-def test_reading_and_writing_speed_are_those_of_the_engine() -> None:
-    config = configuration(engine={"rate": 100, "prefill_rate": 2000})
-    with RunningGateway(WORDS, config=config) as gateway:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Replace the clock of a client."""
+    fake = SimpleNamespace(now=0.0)
+    fake.perf_counter = lambda: fake.now
+    monkeypatch.setattr("vivace.client.connection.time", fake)
+    return fake
+
+
+def prompts_read(gateway: RunningGateway) -> list[Prompt]:
+    """The prompts that the engine reads from now on."""
+    prompts: list[Prompt] = []
+    cache = gateway.engine._cache
+    read = cache.read
+
+    def reading(work: Work) -> Prompt:
+        prompts.append(read(work))
+        return prompts[-1]
+
+    cache.read = reading  # type: ignore[method-assign]
+    return prompts
+
+
+def test_reading_and_writing_speed_are_tokens_by_seconds(clock: SimpleNamespace) -> None:
+    # Made, asked, the first text, and all further texts.
+    readings = itertools.chain([0.0, 1.0, 1.5], itertools.repeat(1.81))
+    clock.perf_counter = lambda: next(readings)
+    with RunningGateway(WORDS) as gateway:
+        prompts = prompts_read(gateway)
         speed = asyncio.run(measure_speed(gateway.url, None, MODEL))
-    assert speed.writing == pytest.approx(100, rel=0.5)
-    assert speed.reading == pytest.approx(2000, rel=0.7)
+    assert speed.writing == pytest.approx((32 - 1) / 0.31)
+    assert speed.reading == pytest.approx(prompts[0].length / 0.5)
 
 
 def test_a_text_that_was_measured_before_is_read_again() -> None:
-    with RunningGateway(WORDS, config=configuration(engine={"prefill_rate": 1000})) as gateway:
-        speeds = [asyncio.run(measure_speed(gateway.url, None, MODEL)) for _ in range(2)]
-    assert all(speed.reading is not None and speed.reading < 1200 for speed in speeds)
+    with RunningGateway(WORDS) as gateway:
+        prompts = prompts_read(gateway)
+        for _ in range(2):
+            asyncio.run(measure_speed(gateway.url, None, MODEL))
+    assert len(prompts) == 2
+    assert all(each.length > 300 and each.cached < 10 for each in prompts)
 
 
 def test_a_gap_is_filled() -> None:
@@ -45,24 +77,25 @@ def test_a_server_that_knows_of_no_gaps_says_so() -> None:
 
 
 def test_after_a_cancel_the_gateway_answers_as_ever() -> None:
-    config = configuration(engine={"rate": 100, "slots": 2})
-    with RunningGateway(WORDS, config=config) as gateway:
+    """Or it would never answer: those that were cancelled have all its slots, for an hour."""
+    replies = [Reply(when="1000", then=(Say("one "), Stall(3600))), *WORDS]
+    config = configuration(engine={"slots": 2})
+    with RunningGateway(replies, config=config) as gateway:
         cancel = asyncio.run(measure_cancel(gateway.url, None, MODEL))
-    assert cancel.after_cancel < cancel.usual + 0.5
+    assert cancel.after_cancel > 0
 
 
-def test_an_engine_that_goes_on_is_found_out() -> None:
+def test_an_engine_that_goes_on_is_found_out(clock: SimpleNamespace) -> None:
     busy_until = 0.0
 
     def answer(body: dict[str, Any]) -> list[str]:
         nonlocal busy_until
         if body["max_output_tokens"] > 100:
-            busy_until = time.monotonic() + 1.5
+            busy_until = clock.now + 1.5
         else:
-            time.sleep(max(0.0, busy_until - time.monotonic()))
+            clock.now = max(clock.now, busy_until)
         return ["some", "words"]
 
     with ResponsesEndpoint(answer) as endpoint:
         cancel = asyncio.run(measure_cancel(endpoint.url, None, "any"))
-    assert cancel.usual < 0.5
-    assert cancel.after_cancel > 1.0
+    assert (cancel.usual, cancel.after_cancel) == (0, 1.5)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from unittest import mock
 
 import msgspec
 import pytest
+from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
 from tests.support.http import key, keys
 from tests.support.ports import free_port
 from tests.support.server import MODEL, RunningGateway, configuration
-from tests.support.waiting import eventually, in_time
+from tests.support.waiting import PATIENCE_S, eventually
 from vivace.client.connection import ClientError, Connection, Figures, open_connection
 from vivace.client.events import Response
 from vivace.engines.scripted import Die, Fail, Reply, Say, Stall, Think
@@ -61,19 +64,19 @@ def test_a_speed_that_cannot_be_told_is_not_told(figures: Figures) -> None:
     assert figures.tokens_per_second is None
 
 
-def test_the_figures_are_those_of_the_engine() -> None:
-    replies = [Reply(then=(Stall(0.3), Say("one ", times=60)))]
-    config = configuration(engine={"rate": 100})
-    with RunningGateway(replies, config=config) as gateway:
+def test_the_figures_are_those_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Made, asked, the first text, and all further texts.
+    clock = itertools.chain([0.0, 5.0, 5.3], itertools.repeat(5.9))
+    fake = SimpleNamespace(perf_counter=lambda: next(clock))
+    monkeypatch.setattr("vivace.client.connection.time", fake)
+    with RunningGateway([Reply(then=(Say("one ", times=60),))]) as gateway:
         text, connection = answer(gateway.url)
     figures = connection.figures
     assert text == "one " * 60
     assert connection.response is not None
     assert figures.tokens == connection.response.output_tokens
-    assert figures.first_token is not None
-    assert figures.first_token >= 0.3
-    assert figures.tokens_per_second is not None
-    assert 40 < figures.tokens_per_second < 250
+    assert figures.first_token == pytest.approx(0.3)
+    assert figures.tokens_per_second == pytest.approx((figures.tokens - 1) / 0.6)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,7 @@ def failure(behaviour: Behaviour) -> ClientError:
             await text_of(connection, "Hello")
 
     with pytest.raises(ClientError) as caught:
-        asyncio.run(asyncio.wait_for(asked(), 20))
+        asyncio.run(asyncio.wait_for(asked(), PATIENCE_S))
     return caught.value
 
 
@@ -287,7 +290,7 @@ def test_an_interrupt_leaves_nothing_behind_for_the_next_turn(
                     await connection.interrupt()
             return await text_of(connection, "Second")
 
-    assert asyncio.run(asyncio.wait_for(both(), 20)) == "Second."
+    assert asyncio.run(asyncio.wait_for(both(), PATIENCE_S)) == "Second."
 
 
 # -- servers that mean ill ------------------------------------------------------------------------
@@ -347,9 +350,9 @@ def test_an_error_of_many_words_is_cut() -> None:
     assert len(str(error)) < 3000
 
 
-@in_time
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vivace.client.connection._LONGEST_ANSWER", 100_000)
+    monkeypatch.setattr("vivace.client.dialling._GOODBYE_S", 0.05)
 
     said = "and so on " * 100
 
@@ -358,9 +361,10 @@ def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch)
         while True:
             await socket.send(f'{{"type": "response.output_text.delta", "delta": "{said}"}}')
 
-    began = time.monotonic()
-    assert "does not end" in str(failure(floods))
-    assert time.monotonic() - began < 8  # though it goes on talking while we say goodbye
+    dialled = mock.Mock(wraps=connect)
+    monkeypatch.setattr("vivace.client.dialling.connect", dialled)
+    assert "does not end" in str(failure(floods))  # though it goes on while we say goodbye
+    assert dialled.call_args.kwargs["close_timeout"] == 0.05
 
 
 def test_a_message_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

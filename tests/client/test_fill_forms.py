@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from tests.support.plain_endpoint import PlainEndpoint, Refusal, Routes, sse
 from tests.support.server import RunningGateway
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 from vivace.client.dialling import NoWebSocket
 from vivace.client.gap import Gap
 from vivace.client.lanes import ClientError, Lanes
@@ -39,7 +38,7 @@ def use(url: str, work: Callable[[Lanes], Awaitable[T]]) -> T:
     async def run() -> T:
         lanes = Lanes(url)
         try:
-            return await asyncio.wait_for(work(lanes), 20)
+            return await asyncio.wait_for(work(lanes), PATIENCE_S)
         finally:
             await lanes.close()
             await asyncio.sleep(0)
@@ -194,7 +193,7 @@ def test_closing_closes_the_request(path: str) -> None:
         said = {"content": "on ", "choices": [{"text": "on "}]}
         for _ in itertools.count():
             yield from sse(said)
-            time.sleep(0.01)
+            endpoint.left.wait(0.01)
 
     async def left(lanes: Lanes) -> None:
         async with aclosing(lanes.fill("a.py", GAP)) as texts:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.plain_endpoint import PlainEndpoint, Refusal, ResponsesEndpoint, sse
 from tests.support.server import RunningGateway
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually, eventually_async
 from vivace.client.connection import ClientError, Connection, open_connection
 from vivace.client.endpoint import Endpoint
 from vivace.client.http import HttpWire
@@ -68,7 +68,7 @@ def test_half_a_character_is_not_sent_and_nobody_waits_for_an_answer(
 ) -> None:
     async def asked(url: str) -> None:
         async with open_connection(url) as connection:
-            await asyncio.wait_for(text_of(connection, input="\ud83d"), 20)
+            await asyncio.wait_for(text_of(connection, input="\ud83d"), PATIENCE_S)
 
     with ResponsesEndpoint(words) as endpoint:
         for url in (endpoint.url, gateway.url):
@@ -118,11 +118,12 @@ def test_a_steer_breaks_the_answer_off_and_asks_again() -> None:
 def test_a_steer_that_comes_too_late_is_the_next_thing_said() -> None:
     async def late(url: str) -> str:
         async with open_connection(url) as connection:
+            wire: Any = connection._wire
             said = ""
             async for text in connection.turn(input="One"):
                 said += text
                 if text == "One ":
-                    await asyncio.sleep(0.2)
+                    await eventually_async(lambda: not wire._running)
                     await connection.steer("Two")
             return said
 
@@ -158,7 +159,7 @@ def test_an_interrupt_right_after_a_steer_ends_the_turn_though_no_answer_to_it_b
             return await text_of(connection, input="Two")
 
     with ResponsesEndpoint(words) as endpoint:
-        assert asyncio.run(asyncio.wait_for(interrupted(endpoint), 20)) == "You said: Two "
+        assert asyncio.run(asyncio.wait_for(interrupted(endpoint), PATIENCE_S)) == "You said: Two "
 
 
 def test_an_address_without_the_api_is_said() -> None:
@@ -303,7 +304,7 @@ def refusal(head: str, pieces: Iterable[bytes]) -> str:
             await text_of(connection, input="Hello")
 
     with pytest.raises(ClientError) as caught:
-        asyncio.run(asyncio.wait_for(asked(), 20))
+        asyncio.run(asyncio.wait_for(asked(), PATIENCE_S))
     return str(caught.value)
 
 
@@ -333,11 +334,9 @@ def test_who_reads_slowly_is_not_sent_the_whole_answer() -> None:
     async def slowly() -> None:
         async with pretender("200 OK", endless()) as url, open_connection(url) as connection:
             async for _ in connection.turn(input="Hello"):
-                before = -1
-                while before != sent:
-                    before = sent
-                    await asyncio.sleep(0.3)
+                for _ in range(5_000):  # in each turn it could read more than six pieces
+                    await asyncio.sleep(0)
                 break
 
-    asyncio.run(asyncio.wait_for(slowly(), 20))
+    asyncio.run(asyncio.wait_for(slowly(), PATIENCE_S))
     assert sent < 50_000_000

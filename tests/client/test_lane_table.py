@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.examples import examples
 from vivace.client.errors import ClientError
 from vivace.client.events import ServerEvent, decode_event
 from vivace.client.lane_table import LaneTable, Request, Unheard, Unspoken
@@ -456,4 +457,6 @@ class Interleavings(RuleBasedStateMachine):
 
 
 TestInterleavings = Interleavings.TestCase
-TestInterleavings.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestInterleavings.settings = settings(
+    max_examples=examples(100), stateful_step_count=50, deadline=None
+)

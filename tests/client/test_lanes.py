@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
@@ -15,13 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from websockets.asyncio.server import ServerConnection, serve
 
+from tests.support.examples import examples
 from tests.support.http import key, keys
 from tests.support.ports import free_port
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
-from tests.support.waiting import eventually, in_time
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.waiting import eventually_async as until
 from vivace.client.gap import Gap
 from vivace.client.lanes import ClientError, Lanes
+from vivace.config import LimitsConfig
 from vivace.engines.scripted import Fail, Reply, Say, Stall
 
 T = TypeVar("T")
@@ -50,19 +52,13 @@ async def beginning(texts: AsyncGenerator[str, None]) -> str:
         return await anext(texts)
 
 
-async def until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not holds():
-            await asyncio.sleep(0.01)
-
-
 def use(url: str, work: Callable[[Lanes], Awaitable[T]], key: str | None = None) -> T:
     """Some work with lanes; nothing of it is left when they are closed."""
 
     async def run() -> T:
         lanes = Lanes(url, key)
         try:
-            return await asyncio.wait_for(work(lanes), 30)
+            return await asyncio.wait_for(work(lanes), PATIENCE_S)
         finally:
             await lanes.close()
             await asyncio.sleep(0)
@@ -90,21 +86,28 @@ def connections(gateway: RunningGateway) -> int:
 # -- many lanes -----------------------------------------------------------------------------------
 
 
-@in_time
-def test_many_documents_are_answered_at_once_on_one_connection(gateway: RunningGateway) -> None:
-    gateway.engine.play(
-        [Reply(when=f"^{n}$", then=(Stall(0.2), Say(f"text {n}"))) for n in range(40)]
-    )
+def test_many_documents_are_answered_at_once_on_one_connection() -> None:
+    at_once = LimitsConfig().turns_in_flight
+    replies = [Reply(when=f"^{n}$", then=(FOREVER, Say(f"text {n}"))) for n in range(40)]
+
+    def stalled() -> list[Any]:
+        return [each for each in gateway.engine._requests if each.stalled_until]
+
+    def let_go() -> bool:
+        for each in stalled():
+            each.stalled_until = 0.0
+        return True
 
     async def all_of_them(lanes: Lanes) -> list[str]:
-        began = time.monotonic()
         asked = [whole(lanes.fill(f"file:///a b/{n}.py", gap(str(n)))) for n in range(40)]
-        answers = await asyncio.gather(*asked)
-        assert time.monotonic() - began < 4, "one after the other it takes eight seconds"
+        answering = asyncio.gather(*asked)
+        await until(lambda: len(stalled()) == at_once)
+        await until(lambda: let_go() and answering.done())
         assert connections(gateway) == 1
-        return answers
+        return await answering
 
-    assert use(gateway.url, all_of_them) == [f"text {n}" for n in range(40)]
+    with RunningGateway(replies) as gateway:
+        assert use(gateway.url, all_of_them) == [f"text {n}" for n in range(40)]
 
 
 def test_what_is_typed_and_all_that_is_asked_arrives(gateway: RunningGateway) -> None:
@@ -170,19 +173,17 @@ def test_cancelling_whoever_waits_stops_the_engine(editor: RunningGateway) -> No
 
 
 def test_the_next_key_waits_for_nothing_but_the_cancel_of_the_last(editor: RunningGateway) -> None:
-    async def typed(lanes: Lanes) -> float:
+    async def typed(lanes: Lanes) -> None:
         await whole(asked(lanes, "a.py"))  # it is connected
         for number in range(10):
             key = asyncio.create_task(whole(asked(lanes, "a.py", f"silent {number}")))
             await asyncio.sleep(0.01 * (number % 3))
             key.cancel()
             await asyncio.wait([key])
-        began = time.monotonic()
         assert await whole(asked(lanes, "a.py")) == "return 1"
         assert editor.engine.running() == 0
-        return time.monotonic() - began
 
-    assert use(editor.url, typed) < 3
+    use(editor.url, typed)
 
 
 def test_what_is_thrown_away_unread_is_stopped_too(editor: RunningGateway) -> None:
@@ -232,7 +233,7 @@ def test_a_limit_says_its_code_and_the_seconds_to_wait() -> None:
         error = use(gateway.url, twice, key("alice"))
     assert (error.code, error.status) == ("rate_limit_exceeded", 429)
     assert error.retry_after is not None
-    assert 50 < error.retry_after <= 60
+    assert 0 < error.retry_after <= 60
 
 
 def test_a_busy_engine_says_so_too(gateway: RunningGateway) -> None:
@@ -303,9 +304,9 @@ def test_a_server_that_was_restarted_is_asked_again() -> None:
 def test_a_connection_that_breaks_while_nobody_asks_is_made_again(editor: RunningGateway) -> None:
     async def dropped(lanes: Lanes) -> None:
         await whole(asked(lanes, "a.py"))
+        before = set(editor.gateway.door._sockets)
         await asyncio.to_thread(lambda: editor.run(editor.gateway.door.close()))
-        await until(lambda: connections(editor) == 0)
-        await until(lambda: connections(editor) == 1)
+        await until(lambda: connections(editor) == 1 and not before & editor.gateway.door._sockets)
 
     use(editor.url, dropped)
 
@@ -334,7 +335,7 @@ async def asking(behaviour: Behaviour, work: Callable[[Lanes], Coroutine[Any, An
     async with pretender(behaviour) as url:
         lanes = Lanes(url)
         try:
-            return await asyncio.wait_for(work(lanes), 20)
+            return await asyncio.wait_for(work(lanes), PATIENCE_S)
         finally:
             await lanes.close()
 
@@ -418,7 +419,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_whatever_is_asked_left_and_broken_nothing_goes_on(
     busy: RunningGateway, steps: list[tuple[str, Any, str]]

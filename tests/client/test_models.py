@@ -10,6 +10,7 @@ import pytest
 from tests.support.http import key, keys
 from tests.support.plain_endpoint import ResponsesEndpoint
 from tests.support.server import MODEL, RunningGateway, configuration
+from tests.support.waiting import PATIENCE_S
 from vivace.client.models import served_models
 
 
@@ -52,4 +53,4 @@ def test_a_server_that_does_not_come_to_an_end_has_none(
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             return await served_models(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
 
-    assert asyncio.run(asyncio.wait_for(asked(), 10)) == []
+    assert asyncio.run(asyncio.wait_for(asked(), PATIENCE_S)) == []

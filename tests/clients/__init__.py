@@ -1,0 +1,1 @@
+"""Suite: change. One conversation each of the real SDKs and agents; the rest is marked release."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import anthropic
 import pytest
@@ -110,10 +112,11 @@ def test_tokens_are_counted(client: Anthropic) -> None:
 # -- errors ---------------------------------------------------------------------------------------
 
 
-def test_a_limit_is_waited_for() -> None:
+def test_a_request_over_the_limit_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tier = {"name": MODEL, "engines": ["scripted"], "limits": {"concurrency": 1}}
     config = configuration(tiers=[tier], engine={"model": "other"})
-    replies = [Reply(when="^busy$", then=(Say("word"), Stall(1.5))), Reply(then=(Say("Hello."),))]
+    busy = Reply(when="^busy$", then=(Say("word"), Stall(3600)))
+    replies = [busy, Reply(then=(Say("Hello."),))]
     with RunningGateway(replies, config=config) as gateway, Socket(gateway.url) as socket:
         socket.create("busy")
         socket.until("response.output_text.delta")
@@ -121,6 +124,16 @@ def test_a_limit_is_waited_for() -> None:
             impatient.messages.create(model=MODEL, max_tokens=10, messages=HELLO)
         assert int(caught.value.response.headers["retry-after"]) >= 1
         assert caught.value.type == "rate_limit_error"
+
+        def pause(seconds: float) -> None:
+            if gateway.engine.running():
+                gateway.go_on()
+                socket.until("response.completed")
+            else:  # its end is known to the client before its place is free
+                time.sleep(seconds)
+
+        clock = SimpleNamespace(**{**vars(time), "sleep": pause})
+        monkeypatch.setattr("anthropic._base_client.time", clock)
         with connected(gateway, retries=5) as patient:
             made = patient.messages.create(model=MODEL, max_tokens=10, messages=HELLO)
         assert made.stop_reason == "end_turn"

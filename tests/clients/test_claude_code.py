@@ -17,6 +17,7 @@ from vivace.engines.scripted import Call, Reply, Say, Think
 from vivace.protocol.requests import CreateResponse
 
 
+@pytest.mark.release
 def test_an_answer_reaches_the_user(gateway: RunningGateway, tmp_path: Path) -> None:
     gateway.engine.play(
         [
@@ -58,6 +59,7 @@ def test_a_command_is_run_and_its_output_comes_back(
     assert transcript.result["usage"]["cache_read_input_tokens"] > 5_000
 
 
+@pytest.mark.release
 def test_an_edit_changes_the_file(gateway: RunningGateway, tmp_path: Path) -> None:
     claude = ClaudeCode(tmp_path, gateway.url)
     greeting = claude.workspace / "greeting.txt"
@@ -78,6 +80,7 @@ def test_an_edit_changes_the_file(gateway: RunningGateway, tmp_path: Path) -> No
     assert transcript.result["result"] == "It is polite now."
 
 
+@pytest.mark.release
 def test_a_conversation_that_has_become_too_long_is_compacted_and_goes_on(tmp_path: Path) -> None:
     replies = [
         Reply(when="Do NOT call any tools", then=(Say("<summary>They met.</summary>"),)),
@@ -98,6 +101,7 @@ def test_a_conversation_that_has_become_too_long_is_compacted_and_goes_on(tmp_pa
     assert transcript.result["result"] == "The second answer."
 
 
+@pytest.mark.release
 def test_it_has_us_count_what_fills_its_context(
     gateway: RunningGateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +118,7 @@ def test_it_has_us_count_what_fills_its_context(
     assert max(counted) > 3_000
 
 
+@pytest.mark.release
 def test_our_command_connects_it_with_a_key(tmp_path: Path) -> None:
     replies = [Reply(when="Good morning", then=(Say("And a good day."),))]
     config = configuration(engine={"context": 32_768}, keys=keys("ada"))
@@ -133,7 +138,6 @@ def test_our_command_connects_it_with_a_key(tmp_path: Path) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
             check=False,
         )
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"

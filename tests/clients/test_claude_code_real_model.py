@@ -18,6 +18,8 @@ from tests.support.files import model_file
 from tests.support.process import Serve
 from vivace.cli.connect import connect
 
+pytestmark = [pytest.mark.release, pytest.mark.alone]
+
 MODEL = "qwen2.5-coder-0.5b"
 PATIENCE = 300
 """Seconds for the answer on a machine that is small and busy."""

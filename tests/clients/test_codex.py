@@ -18,10 +18,16 @@ from vivace.engines.scripted import Act, Call, Reply, Say, Stall
 WEBSOCKET, WEBSOCKET_LITE = Dialect(websocket=True), Dialect(websocket=True, lite=True)
 HTTP, HTTP_LITE = Dialect(websocket=False), Dialect(websocket=False, lite=True)
 
+release = pytest.mark.release
 every_dialect = pytest.mark.parametrize(
     "dialect", [WEBSOCKET, HTTP, WEBSOCKET_LITE, HTTP_LITE], ids=str
 )
 every_transport = pytest.mark.parametrize("dialect", [WEBSOCKET, HTTP], ids=str)
+one_per_change = pytest.mark.parametrize(
+    "dialect",
+    [WEBSOCKET, *(pytest.param(each, marks=release) for each in (HTTP, WEBSOCKET_LITE, HTTP_LITE))],
+    ids=str,
+)
 
 
 def command(line: str) -> Call:
@@ -39,11 +45,11 @@ class Gate:
     def command(self, ending: str) -> Call:
         begun, is_open = shlex.quote(str(self._begun)), shlex.quote(str(self._open))
         # Not for ever: it would outlive a test that fails.
-        wait = f"for _ in $(seq 1000); do [ -e {is_open} ] && break; sleep 0.02; done"
+        wait = f"for _ in $(seq 6000); do [ -e {is_open} ] && break; sleep 0.02; done"
         return command(f"touch {begun}; {wait}; {ending}")
 
     def wait(self) -> None:
-        eventually(self._begun.exists, 20)
+        eventually(self._begun.exists)
 
     def open(self) -> None:
         self._open.touch()
@@ -71,6 +77,7 @@ def story_teller(story: Act = STORY, *, port: int = 0) -> RunningGateway:
 # -- without a terminal ---------------------------------------------------------------------------
 
 
+@release
 @every_dialect
 def test_an_answer_reaches_the_user(
     gateway: RunningGateway, dialect: Dialect, tmp_path: Path
@@ -84,7 +91,7 @@ def test_an_answer_reaches_the_user(
     assert gateway.witness.events.count("response.created") == (2 if dialect.websocket else 1)
 
 
-@every_dialect
+@one_per_change
 def test_a_command_is_run_and_its_output_comes_back(
     gateway: RunningGateway, dialect: Dialect, tmp_path: Path
 ) -> None:
@@ -103,6 +110,7 @@ def test_a_command_is_run_and_its_output_comes_back(
     assert transcript.answers == ["There are 42."]
 
 
+@release
 @every_dialect
 def test_a_patch_changes_the_file(
     gateway: RunningGateway, dialect: Dialect, tmp_path: Path
@@ -135,6 +143,7 @@ def test_a_patch_changes_the_file(
 # -- a gateway that goes and comes back -----------------------------------------------------------
 
 
+@release
 @every_dialect
 def test_a_restart_between_two_turns_goes_unnoticed(dialect: Dialect, tmp_path: Path) -> None:
     first, second = Gate(tmp_path, "first"), Gate(tmp_path, "second")
@@ -161,6 +170,7 @@ def test_a_restart_between_two_turns_goes_unnoticed(dialect: Dialect, tmp_path: 
     assert transcript.answers == ["Finished."]
 
 
+@release
 @every_transport
 def test_an_answer_cut_off_by_a_restart_is_asked_for_again(
     dialect: Dialect, tmp_path: Path
@@ -170,7 +180,7 @@ def test_an_answer_cut_off_by_a_restart_is_asked_for_again(
             port = old.port
             codex = Codex(tmp_path, old.url, dialect)
             run = stack.enter_context(codex.running("Tell me a story"))
-            eventually(lambda: "response.output_text.delta" in old.witness.events, 20)
+            eventually(lambda: "response.output_text.delta" in old.witness.events)
         with story_teller(Say("The end."), port=port):
             transcript = run.finish()
     assert transcript.answers == ["The end."]
@@ -179,6 +189,7 @@ def test_an_answer_cut_off_by_a_restart_is_asked_for_again(
 # -- in a terminal --------------------------------------------------------------------------------
 
 
+@release
 @pytest.mark.parametrize("dialect", [WEBSOCKET, HTTP, WEBSOCKET_LITE], ids=str)
 def test_escape_frees_the_engine_and_the_conversation_goes_on(
     dialect: Dialect, tmp_path: Path
@@ -198,6 +209,7 @@ def test_escape_frees_the_engine_and_the_conversation_goes_on(
             terminal.shows("They lived happily ever after.")
 
 
+@release
 @pytest.mark.parametrize("dialect", [HTTP, WEBSOCKET_LITE], ids=str)
 def test_a_message_interrupts_the_answer(dialect: Dialect, tmp_path: Path) -> None:
     with story_teller() as gateway:
@@ -206,7 +218,7 @@ def test_a_message_interrupts_the_answer(dialect: Dialect, tmp_path: Path) -> No
             terminal.shows("Once upon a time")
             # The title has its own connection, but the witness hears both; so let it end first.
             # It is the only one that can, for the story goes on.
-            eventually(lambda: "response.output_text.done" in gateway.witness.events, 20)
+            eventually(lambda: "response.output_text.done" in gateway.witness.events)
             terminal.enter("Make it short")
             terminal.shows("They lived happily ever after.")
             eventually(lambda: gateway.engine.running() == 0)
@@ -224,6 +236,7 @@ def test_a_message_interrupts_the_answer(dialect: Dialect, tmp_path: Path) -> No
             ]
 
 
+@release
 def test_a_message_that_waits_for_the_answer_is_sent_at_once_by_escape(tmp_path: Path) -> None:
     with story_teller() as gateway:
         codex = Codex(tmp_path, gateway.url, WEBSOCKET)
@@ -239,6 +252,7 @@ def test_a_message_that_waits_for_the_answer_is_sent_at_once_by_escape(tmp_path:
             eventually(lambda: gateway.engine.running() == 0)
 
 
+@release
 def test_an_editor_steers_a_turn_through_the_app_server(tmp_path: Path) -> None:
     with story_teller() as gateway:
         codex = Codex(tmp_path, gateway.url, WEBSOCKET_LITE)
@@ -260,25 +274,32 @@ def test_an_editor_steers_a_turn_through_the_app_server(tmp_path: Path) -> None:
 # -- limits and queues ----------------------------------------------------------------------------
 
 
+@release
 @every_transport
 def test_codex_waits_in_the_queue(dialect: Dialect, tmp_path: Path) -> None:
-    replies = [Reply(when="^busy$", then=(Say("word"), Stall(3))), Reply(then=(Say("Hello."),))]
+    replies = [Reply(when="^busy$", then=(Say("word"), Stall(3600))), Reply(then=(Say("Hello."),))]
     config = configuration(engine={"slots": 1})
     with RunningGateway(replies, config=config) as gateway, Socket(gateway.url) as socket:
         socket.create("busy")
         socket.until("response.output_text.delta")
-        assert Codex(tmp_path, gateway.url, dialect).run("Say hello").answers == ["Hello."]
-        assert "response.queued" in gateway.witness.events
+        with Codex(tmp_path, gateway.url, dialect).running("Say hello") as run:
+            eventually(lambda: "response.queued" in gateway.witness.events)
+            gateway.go_on()
+            assert run.finish().answers == ["Hello."]
 
 
+@release
 @every_transport
 def test_codex_tries_again_when_a_limit_is_reached(dialect: Dialect, tmp_path: Path) -> None:
     tier = {"name": MODEL, "engines": ["scripted"], "limits": {"concurrency": 1}}
     config = configuration(tiers=[tier], engine={"model": "other"})
-    replies = [Reply(when="^busy$", then=(Say("word"), Stall(2))), Reply(then=(Say("Hello."),))]
+    replies = [Reply(when="^busy$", then=(Say("word"), Stall(3600))), Reply(then=(Say("Hello."),))]
     with RunningGateway(replies, config=config) as gateway, Socket(gateway.url) as socket:
         socket.create("busy")
         socket.until("response.output_text.delta")
-        assert Codex(tmp_path, gateway.url, dialect).run("Say hello").answers == ["Hello."]
         refused = 'vivace_requests_refused_total{code="rate_limit_exceeded"}'
-        assert refused in gateway.http.get("/metrics").text
+        with Codex(tmp_path, gateway.url, dialect).running("Say hello") as run:
+            with gateway.http as http:
+                eventually(lambda: refused in http.get("/metrics").text)
+            gateway.go_on()
+            assert run.finish().answers == ["Hello."]

@@ -4,7 +4,9 @@ the models."""
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ import pytest
 from tests.support.codex import AppServer, Codex, Dialect
 from tests.support.server import MODEL, RunningGateway, configuration
 from vivace.engines.scripted import Call, Reply, Say
+
+pytestmark = pytest.mark.release
 
 every_transport = pytest.mark.parametrize(
     "dialect", [Dialect(websocket=True), Dialect(websocket=False)], ids=str
@@ -75,12 +79,20 @@ def test_a_long_thread_that_overflows_can_be_compacted_by_hand(
 
 
 @every_transport
-def test_a_rate_limit_is_waited_out(dialect: Dialect, tmp_path: Path) -> None:
-    # A request passes every six seconds, and the last has just been used up when Codex comes.
+def test_a_rate_limit_is_waited_out(
+    dialect: Dialect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A request passes every six seconds, and the last has just been used up when Codex comes: no
+    # time passes for the limit until then.
     tier = {"name": MODEL, "engines": ["scripted"], "limits": {"requests_per_minute": 10}}
     config = configuration(tiers=[tier], engine={"model": "other"})
     with RunningGateway([Reply(then=(Say("Hello."),))], config=config) as gateway:
-        http = gateway.http
+        http, refused, began = gateway.http, gateway.witness.events, time.monotonic()
+
+        def now() -> float:
+            return time.monotonic() if "response.failed" in refused else began
+
+        monkeypatch.setattr("vivace.counters.local.time", SimpleNamespace(monotonic=now))
         for _ in range(10):
             http.post("/v1/responses", json={"model": MODEL, "input": "Hi"})
         assert Codex(tmp_path, gateway.url, dialect).run("Say hello").answers == ["Hello."]

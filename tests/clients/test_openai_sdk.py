@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import openai
@@ -20,8 +20,9 @@ from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.waiting import eventually
 from vivace.counters.local import LocalLimiter
 from vivace.engines.scripted import Call, Die, Fail, Reply, Say, Stall, Think
+from vivace.scheduling.limits import Ledger
 
-FOREVER = Stall(60)
+FOREVER = Stall(3600)
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CITY = '{"city": "Oslo"}'
 
@@ -481,37 +482,65 @@ def test_a_wrong_key_is_an_authentication_error() -> None:
 # -- limits and queues ----------------------------------------------------------------------------
 
 
-def test_the_sdk_waits_and_tries_again_when_a_limit_is_reached() -> None:
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    made = Pauses()
+    clock = SimpleNamespace(**{**vars(time), "sleep": made.sleep})
+    monkeypatch.setattr("openai._base_client.time", clock)
+    return made
+
+
+class Pauses:
+    """The SDK's pauses before it tries again: they take no time, and something happens in each."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.then: Callable[[], object] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        self.then()
+
+
+def test_a_request_over_the_limit_is_tried_again_when_the_server_says(pauses: Pauses) -> None:
     tier = {"name": "fast", "engines": ["scripted"], "limits": {"requests_per_minute": 60}}
     with RunningGateway(config=configuration(tiers=[tier])) as gateway:
         limiter = gateway.gateway.limiter
         assert isinstance(limiter, LocalLimiter)
-        ledger = limiter.ledger
         limits = gateway.gateway.catalogue.offer("fast").tier.limits
-        now = time.monotonic()
-        for _ in range(60):  # the whole minute is used up; one a second comes back
-            spent = ledger.charge("local", "fast", limits, input_tokens=0, output_tokens=0, now=now)
-            ledger.settle(spent, input_tokens=0, output_tokens=0, now=now)
+        later = time.monotonic() + 40  # the first of these requests comes back a second after
+        for _ in range(60):
+            spent = limiter.ledger.charge(
+                "local", "fast", limits, input_tokens=0, output_tokens=0, now=later
+            )
+            limiter.ledger.settle(spent, input_tokens=0, output_tokens=0, now=later)
+        pauses.then = lambda: setattr(limiter, "ledger", Ledger())
         with OpenAI(base_url=gateway.url, api_key="unused", max_retries=3) as client:
             answer = client.responses.with_raw_response.create(model="fast", input="Hi")
-        assert answer.retries_taken >= 1
+        assert answer.retries_taken == 1
+        assert pauses.seconds[0] > 8, "of its own accord, the SDK waits no longer than this"
         assert answer.headers["x-ratelimit-limit-requests"] == "60"
         assert answer.parse().status == "completed"
 
 
-def test_the_sdk_waits_and_tries_again_when_the_engine_is_away() -> None:
-    with RunningGateway() as gateway:
+def test_a_request_is_tried_again_when_the_engine_is_away(pauses: Pauses) -> None:
+    with RunningGateway() as gateway, gateway.http as http:
         gateway.engine.die("killed")
-        threading.Timer(0.7, lambda: asyncio.run(gateway.engine.start())).start()
+
+        def comes_back() -> None:
+            gateway.run(gateway.engine.start())
+            eventually(lambda: http.get("/readyz").is_success)
+
+        pauses.then = comes_back
         with OpenAI(base_url=gateway.url, api_key="unused", max_retries=3) as client:
             answer = client.responses.with_raw_response.create(model=MODEL, input="Hi")
         assert answer.retries_taken >= 1
         assert answer.parse().status == "completed"
 
 
-def test_the_sdk_reads_queued_events_while_it_waits() -> None:
+def test_queued_events_are_read_while_a_request_waits() -> None:
     config = configuration(engine={"slots": 1})
-    replies = [Reply(when="first", then=(Say("word"), Stall(1))), Reply(then=(Say("Hello."),))]
+    replies = [Reply(when="first", then=(Say("word"), FOREVER)), Reply(then=(Say("Hello."),))]
     with (
         RunningGateway(replies, config=config) as gateway,
         OpenAI(base_url=gateway.url, api_key="unused") as client,
@@ -520,8 +549,12 @@ def test_the_sdk_reads_queued_events_while_it_waits() -> None:
         socket.response.create(model=MODEL, input="first")
         while socket.recv().type != "response.output_text.delta":
             pass
+        kinds = []
         with client.responses.stream(model=MODEL, input="Hi") as stream:
-            kinds = [event.type for event in stream]
+            for event in stream:
+                kinds.append(event.type)
+                if event.type == "response.queued":
+                    gateway.go_on()
             final = stream.get_final_response()
         assert kinds[:3] == ["response.created", "response.queued", "response.in_progress"]
         assert final.output_text == "Hello."

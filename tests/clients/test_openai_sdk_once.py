@@ -6,15 +6,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
+from unittest import mock
 
 import pytest
 from openai import OpenAI
 
 from tests.support.server import MODEL, RunningGateway, configuration
+from tests.support.waiting import PATIENCE_S, eventually_async
 from vivace.engines.scripted import Reply, Say, Stall
 
 REPLY = Reply(then=(Say("early "), Stall(0.5), Say("late")))
@@ -26,8 +28,12 @@ class Cutter:
     """A proxy in a thread of its own that loses the answers to the first requests: the request goes
     on whole, and the client's connection is cut, at once or when the answer was given."""
 
-    def __init__(self, port: int, lose: int, when: Lose) -> None:
-        self._server_port = port
+    def __init__(
+        self, gateway: RunningGateway, asked: Callable[[], int], lose: int, when: Lose
+    ) -> None:
+        """``asked`` returns how many turns the engine has begun."""
+        self._gateway = gateway
+        self._asked = asked
         self._lose = lose
         self._when = when
         self.requests: list[bytes] = []
@@ -43,7 +49,7 @@ class Cutter:
             await self._stop.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        answers, on = await asyncio.open_connection("127.0.0.1", self._server_port)
+        answers, on = await asyncio.open_connection("127.0.0.1", self._gateway.port)
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -55,12 +61,16 @@ class Cutter:
                     if self._when == "ended":
                         await answers.read(65536)
                     else:
-                        await asyncio.sleep(0.2)  # the server has read it
+                        await eventually_async(self._has_begun)
                     break
                 back.write(await answers.read(65536))
                 await self._pass(answers, back)
         back.transport.abort()
         on.transport.abort()
+
+    def _has_begun(self) -> bool:
+        """Return whether the gateway has read every request, and the engine has begun the first."""
+        return self._gateway.witness.bodies == len(self.requests) and self._asked() > 0
 
     async def _pass(self, answers: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         while data := await answers.read(65536):
@@ -70,12 +80,12 @@ class Cutter:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(PATIENCE_S)
 
     def stop(self) -> None:
         assert self._stop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
 
 
 def _length(head: bytes) -> int:
@@ -88,11 +98,14 @@ def _length(head: bytes) -> int:
 @contextmanager
 def cut_off(folder: Path, lose: int, when: Lose = "begun") -> Iterator[tuple[OpenAI, Cutter]]:
     config = configuration(store={"path": "turns.db"})
-    with RunningGateway([REPLY], config=config, base=folder) as gateway:
-        cutter = Cutter(gateway.port, lose, when)
+    with (
+        RunningGateway([REPLY], config=config, base=folder) as gateway,
+        mock.patch.object(gateway.engine, "generate", wraps=gateway.engine.generate) as generate,
+    ):
+        cutter = Cutter(gateway, lambda: generate.call_count, lose, when)
         cutter.start()
         url = f"http://127.0.0.1:{cutter.port}/v1"
-        with OpenAI(base_url=url, api_key="unused", max_retries=2, timeout=30) as client:
+        with OpenAI(base_url=url, api_key="unused", max_retries=2) as client:
             yield client, cutter
         cutter.stop()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.claude_code import ClaudeCode
 from tests.support.codex import Codex, Dialect
 from tests.support.server import RunningGateway
@@ -50,6 +52,7 @@ def test_codex_over_http(gateway: RunningGateway, tmp_path: Path) -> None:
     assert found(gateway) == {"yes": STEPS, "no": None}
 
 
+@pytest.mark.release
 def test_claude_code(gateway: RunningGateway, tmp_path: Path) -> None:
     play_loop(gateway, "Bash", command="echo step {}", description="Step {}")
 

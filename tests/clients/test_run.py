@@ -67,7 +67,6 @@ class Person:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
             check=False,
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -112,6 +111,7 @@ def has_codex(person: Person) -> None:
     person.has(person.home / ".codex/AGENTS.md", RULE)
 
 
+@pytest.mark.release
 def test_codex_edits_a_file_with_the_persons_own_rules_and_mcp_server(
     person: Person, gateway: RunningGateway, heard: list[str]
 ) -> None:
@@ -134,6 +134,7 @@ def test_codex_edits_a_file_with_the_persons_own_rules_and_mcp_server(
     assert RULE in heard[-1]
 
 
+@pytest.mark.release
 def test_codex_and_claude_code_use_the_key_and_no_other(tmp_path: Path) -> None:
     config = configuration(keys=keys("ada"))
     with RunningGateway([Reply(then=(Say("And a good day."),))], config=config) as gateway:
@@ -174,6 +175,7 @@ def has_claude(person: Person) -> None:
     )
 
 
+@pytest.mark.release
 def test_claude_code_edits_a_file_with_the_persons_own_rules_and_mcp_server(
     person: Person, gateway: RunningGateway, heard: list[str]
 ) -> None:
@@ -246,6 +248,7 @@ def test_opencode_edits_a_file_with_the_persons_own_rules_and_mcp_server(
     assert any(RULE in asked for asked in heard)
 
 
+@pytest.mark.release
 def test_our_command_connects_opencode_with_a_key(tmp_path: Path) -> None:
     with RunningGateway(config=configuration(keys=keys("ada"))) as gateway:
         person = Person(tmp_path, gateway.url)

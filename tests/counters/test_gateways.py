@@ -12,12 +12,11 @@ import pytest
 
 from tests.support.server import RunningGateway, configuration
 from tests.support.valkey import Valkey
-from tests.support.waiting import eventually, in_time
+from tests.support.waiting import eventually
 from vivace.config import FleetConfig
 from vivace.errors import ConfigError
 from vivace.gateway.parts import build_limiter
 
-pytestmark = in_time  # one that has to wait for 20 ms counts alone
 ASK = {"model": "fast", "input": "Hi", "store": False}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.scheduling.limits_suite import Book, LimitsSuite
 from tests.support.valkey import Valkey
+from tests.support.waiting import PATIENCE_S
 from vivace.counters.line import Line
 from vivace.counters.valkey import SCRIPT, ValkeyLimiter
 from vivace.scheduling.limits import Limits, Window
@@ -27,7 +28,9 @@ class SharedBook:
         with valkey.client() as client:
             client.flushall()
         self._gateways = [
-            ValkeyLimiter(Line(valkey.url, SCRIPT, in_time=5), lease=1e9, clock=lambda: self._now)
+            ValkeyLimiter(
+                Line(valkey.url, SCRIPT, in_time=PATIENCE_S), lease=1e9, clock=lambda: self._now
+            )
             for _ in range(2)
         ]
         for each in self._gateways:

@@ -1,0 +1,1 @@
+"""Suite: change. Edits, reviews and watches without a terminal or a model."""

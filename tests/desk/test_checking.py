@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -24,20 +25,30 @@ def test_the_end_of_what_it_says_is_kept_and_all_of_it_is_shown(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["half started", "running"])
-def test_a_cancelled_check_takes_its_children_with_it(tmp_path: Path, early: bool) -> None:
+def test_a_cancelled_check_takes_its_children_with_it(
+    tmp_path: Path, early: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def runs() -> bool:
+        return (tmp_path / "child").exists() and (tmp_path / "child").read_text() != ""
+
+    shown: list[bytes] = []
+    begin = subprocess.Popen.__init__
+
+    def begun(self: object, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options)  # type: ignore[call-overload]
+        eventually(runs)  # the loop does not hear before that the process has started
+
     async def cancelled() -> None:
-        command = "sleep 3600 & echo $! > child; wait"
-        task = asyncio.create_task(run_check(command, tmp_path, lambda _: None))
-        while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
-            if early:
-                time.sleep(0.01)  # the loop does not hear yet that it has started
-                await asyncio.sleep(0)
-            else:
-                await asyncio.sleep(0.1)
+        command = "sleep 3600 & echo $! > child; echo begun; wait"
+        task = asyncio.create_task(run_check(command, tmp_path, shown.append))
+        while not runs() if early else not shown:
+            await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
+    if early:
+        monkeypatch.setattr(subprocess.Popen, "__init__", begun)
     asyncio.run(cancelled())
     child = int((tmp_path / "child").read_text())
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support import virtual_time
 from tests.support.server import RunningGateway
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, eventually_async
 from vivace.client.errors import ClientError
 from vivace.client.gap import Gap
 from vivace.client.lanes import Lanes
@@ -79,6 +80,11 @@ def completing(server: Server) -> Completing:
     return Completing(server, "lane", "a.py")
 
 
+def timed(server: Server) -> Completing:
+    """On the time of the loop that runs."""
+    return Completing(server, "lane", "a.py", clock=asyncio.get_running_loop().time)
+
+
 def test_the_engine_is_stopped_as_soon_as_what_is_shown_is_there() -> None:
     server = Server()
     text, offset = at(TEXT)
@@ -109,9 +115,9 @@ def test_a_key_that_fits_is_answered_from_memory() -> None:
 
 def test_a_key_that_is_cancelled_while_it_replaces_another_is_answered_to_the_next() -> None:
     async def typed() -> Suggestion | None:
-        desk = completing(server)
+        desk = timed(server)
         first = asyncio.create_task(desk.at(*at(TEXT)))
-        await asyncio.sleep(0.02)
+        await virtual_time.elapse(0.02)
         second = asyncio.create_task(desk.at(*at("x = 1\n" + TEXT)))
         await asyncio.sleep(0)
         second.cancel()
@@ -119,21 +125,21 @@ def test_a_key_that_is_cancelled_while_it_replaces_another_is_answered_to_the_ne
         return await desk.at(*at("x = 1\n" + TEXT))
 
     server = Server(between=0.01)
-    found = asyncio.run(typed())
+    found = virtual_time.run(typed())
     assert found is not None
     assert found.text == "    return a + b"
 
 
 def test_a_newer_key_replaces_an_older_one_and_only_the_newest_is_answered() -> None:
     async def typed() -> list[Suggestion | None]:
-        desk = completing(server)
+        desk = timed(server)
         first = asyncio.create_task(desk.at(*at(TEXT)))
-        await asyncio.sleep(0.01)
+        await virtual_time.elapse(0.01)
         second = asyncio.create_task(desk.at(*at("x = 1\n" + TEXT)))
         return [await first, await second]
 
     server = Server(between=0.001)
-    older, newer = asyncio.run(typed())
+    older, newer = virtual_time.run(typed())
     assert older is None
     assert newer is not None
     assert server.cancelled == 2
@@ -157,7 +163,7 @@ def test_the_lines_that_are_there_are_shown_while_a_slow_engine_writes_the_rest(
         await server.writes.wait()
         now = waited
         await server.stopped.wait()
-        await asyncio.sleep(0.01)
+        await virtual_time.elapse(0.01)
         early = first.result() if first.done() else None
         behind = TEXT.replace("|", f"{shown}|") if shown else TEXT
         second = asyncio.create_task(desk.at(*at(behind)))
@@ -169,7 +175,7 @@ def test_the_lines_that_are_there_are_shown_while_a_slow_engine_writes_the_rest(
     server = Server(
         says=f"{whole}\n\n\nprint", stops_behind=stops_behind, holds=True, between=0.001
     )
-    early, later = asyncio.run(typed())
+    early, later = virtual_time.run(typed())
     assert early == shown
     assert later == whole.removeprefix(shown or ""), "and behind them what was still to come"
     assert len(server.asked) == 1
@@ -183,14 +189,14 @@ def test_lines_that_leave_the_file_broken_wait_for_those_that_mend_it() -> None:
         await server.writes.wait()
         now = 1.0
         await server.stopped.wait()
-        await asyncio.sleep(0.01)
+        await virtual_time.elapse(0.01)
         assert not first.done()
         server.goes_on.set()
         return await first
 
     says = "    c = max(\n        a, b\n    )\n    return a\n\n"
     server = Server(says=says, stops_behind=13, holds=True, between=0.001)
-    found = asyncio.run(typed())
+    found = virtual_time.run(typed())
     assert found is not None
     assert found.text == "    c = max(\n        a, b\n    )"
 
@@ -267,29 +273,29 @@ def test_why_nothing_comes_is_told_in_the_status_and_gone_when_it_comes() -> Non
 
 def test_who_is_cancelled_leaves_the_answer_to_the_next_key() -> None:
     async def typed() -> Suggestion | None:
-        desk = completing(server)
+        desk = timed(server)
         first = asyncio.create_task(desk.at(*at(TEXT)))
-        await asyncio.sleep(0.005)
+        await virtual_time.elapse(0.005)
         first.cancel()
         await asyncio.wait([first])
         return await desk.at(*at(TEXT.replace("|", "    r|")))
 
     server = Server(between=0.001)
-    found = asyncio.run(typed())
+    found = virtual_time.run(typed())
     assert found is not None
     assert len(server.asked) == 1
 
 
 def test_nothing_runs_on_when_the_document_is_closed() -> None:
     async def closed() -> None:
-        desk = completing(server)
+        desk = timed(server)
         asked = asyncio.create_task(desk.at(*at(TEXT)))
-        await asyncio.sleep(0.005)
+        await virtual_time.elapse(0.005)
         await desk.close()
         assert await asked is None
 
     server = Server(between=0.01)
-    asyncio.run(closed())
+    virtual_time.run(closed())
     assert server.cancelled == 1
 
 
@@ -403,8 +409,7 @@ def test_a_timer_has_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
         desk = completing(server)
         await desk.at(*at(TEXT))
         await desk.at(*at(TEXT.replace("|", "    total = a\n|")))
-        async with asyncio.timeout(20):
-            await server.reads.wait()
+        await server.reads.wait()
 
     monkeypatch.setattr("vivace.completion.session._IDLE", 0.05)
     server = Server()
@@ -527,8 +532,7 @@ def test_who_takes_a_suggestion_waits_for_what_follows_only_if_it_is_being_writt
         await asyncio.sleep(0)
         if begun:
             server.goes_on.set()
-        async with asyncio.timeout(20):
-            return await asking
+        return await asking
 
     server = following(stops_behind=4 if begun else 0)
     found = asyncio.run(taken())
@@ -563,8 +567,7 @@ def test_a_timer_has_what_follows_asked() -> None:
     async def shown() -> None:
         desk = completing(server)
         assert await desk.at(*at(TEXT)) is not None
-        async with asyncio.timeout(20):
-            await server.stopped.wait()
+        await server.stopped.wait()
         await desk.close()
 
     server = following(stops_behind=0)
@@ -582,11 +585,9 @@ def test_on_a_server_that_is_busy_with_what_follows_a_key_goes_before(
     async def typed() -> None:
         lanes = Lanes(gateway.url)
         desk = Completing(lanes, "lane", "a.py")
-        async with asyncio.timeout(60):
-            assert await desk.at(*at(TEXT)) is not None
-            while gateway.engine.running() == 0:
-                await asyncio.sleep(0.01)
-            assert await desk.at(*at("x = 1\n" + TEXT)) is not None
+        assert await desk.at(*at(TEXT)) is not None
+        await eventually_async(lambda: gateway.engine.running() == 1)
+        assert await desk.at(*at("x = 1\n" + TEXT)) is not None
         await desk.close()
         await lanes.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
@@ -283,9 +282,7 @@ def test_how_far_the_old_code_is_believed_goes_with_what_is_foretold(
 
 
 def test_what_is_said_after_the_code_is_not_waited_for(gateway: RunningGateway, file: Path) -> None:
-    chatter = (Say(f"```python\n{NEW}```\nI changed both functions."), Stall(60), Say(" Enjoy!"))
-    began = time.perf_counter()
+    chatter = (Say(f"```python\n{NEW}```\nI changed both functions."), Stall(3600), Say(" Enjoy!"))
     result = run(gateway, file, Somebody(), [Reply(then=chatter)])
     assert result.applied
     assert file.read_text() == NEW
-    assert time.perf_counter() - began < 30

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from watchfiles import awatch
 
+from tests.support.waiting import eventually_async
 from vivace.desk.saves import CannotWatch, SavedFiles, folders_of
 from vivace.workspace.paths import Workspace
 
@@ -140,29 +142,34 @@ def test_without_watchfiles_it_says_how_to_get_it(
 
 
 def test_real_saves_are_seen_in_folders_old_and_new(root: Path) -> None:
-    async def watch() -> list[str]:
+    watched: list[tuple[Path, ...]] = []
+
+    async def watch(*folders: Path, **options: Any) -> AsyncIterator[set[tuple[Any, str]]]:
+        async for changes in awatch(*folders, rust_timeout=50, yield_on_timeout=True, **options):
+            watched.append(folders)  # they are watched by now
+            if changes:
+                yield changes
+
+    async def saved() -> list[str]:
         found: list[str] = []
-        saves = SavedFiles(Workspace(root))
 
         async def collect() -> None:
-            async for saved in saves:
+            async for saved in SavedFiles(Workspace(root), watch):
                 found.extend(saved)
 
-        async def until(name: str, text: str) -> None:
-            path = root / name
-            path.parent.mkdir(exist_ok=True)
-            async with asyncio.timeout(30):
-                count = 0
-                while name not in found:  # it may not be watched yet
-                    path.write_text(f"{text} {count}\n")
-                    count += 1
-                    await asyncio.sleep(0.4)
-
         task = asyncio.create_task(collect())
-        await until("src/cart.py", "two")
-        await until("new/thing.py", "three")
+        await eventually_async(lambda: bool(watched))
+        (root / "src/cart.py").write_text("two\n")
+        await eventually_async(lambda: "src/cart.py" in found)
+        made = root.parent / "new"
+        made.mkdir()
+        (made / "thing.py").write_text("three\n")
+        made.rename(root / "new")
+        await eventually_async(lambda: root / "new" in watched[-1])
+        (root / "new/thing.py").write_text("four\n")
+        await eventually_async(lambda: "new/thing.py" in found)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         return found
 
-    assert {"src/cart.py", "new/thing.py"} <= set(asyncio.run(watch()))
+    assert set(asyncio.run(saved())) == {"src/cart.py", "new/thing.py"}

@@ -85,7 +85,7 @@ def test_an_answer_does_not_wait_long_for_the_reading(
 
     class Slow(Index):
         def modules(self, path: str, budget_s: float = 60.0) -> Modules:
-            assert hurried.wait(10)
+            assert hurried.wait(60)
             return found
 
         def hurry(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import eventually_async
 from vivace.desk.counts import Counts
 from vivace.desk.usage import Usage, UsageFile
 from vivace.errors import ConfigError
@@ -66,8 +67,7 @@ def test_what_is_counted_is_written_soon_and_the_rest_at_the_end(tmp_path: Path)
         often = Usage(file, every=0.01, day=lambda: DAY)
         often.counts.keys += 1
         often.soon()
-        while not file.path.exists():
-            await asyncio.sleep(0.01)
+        await eventually_async(file.path.exists)
         seldom = Usage(file, every=600, day=lambda: DAY)
         seldom.counts.keys += 10
         seldom.soon()

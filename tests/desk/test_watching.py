@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from tests.support.server import MODEL, RunningGateway, configuration
+from tests.support.waiting import eventually_async
 from vivace.desk.applying import Accepted, Journaled
 from vivace.desk.events import NoFix, NothingWritten
 from vivace.desk.tried_fixes import Fixer
 from vivace.desk.watch_events import (
     Asking,
     CommandFailed,
+    CommandPassed,
     CommandSaid,
     FixFailed,
     Proposed,
@@ -357,25 +361,21 @@ class Saves:
         self.ours += paths
 
 
-async def until(holds: object, seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
-        while not holds():  # type: ignore[operator]
-            await asyncio.sleep(0.02)
-
-
 def test_each_save_runs_it_again(desk: Desk) -> None:
     desk.write(**{"shop.py": FIXED})
     person = Somebody()
+
+    def has_passed(times: int) -> bool:
+        return len(person.heard(CommandPassed)) == times
 
     async def watch() -> None:
         watching, saves = desk.watching(person, "echo run"), Saves()
         watching.saves = saves
         task = asyncio.create_task(watching.until_stopped())
         for count in (1, 2, 3):
-            await until(lambda count=count: len(person.heard(CommandSaid)) == count)
-            await asyncio.sleep(0.05)
+            await eventually_async(partial(has_passed, count))
             saves.save("shop.py")
-        await until(lambda: len(person.heard(CommandSaid)) == 4)
+        await eventually_async(partial(has_passed, 4))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -391,15 +391,45 @@ def test_a_save_ends_what_is_under_way(desk: Desk) -> None:
         watching, saves = desk.watching(person), Saves()
         watching.saves = saves
         task = asyncio.create_task(watching.until_stopped())
-        await until(lambda: desk.gateway.engine.running() == 1)
+        await eventually_async(lambda: desk.gateway.engine.running() == 1)
         desk.write(**{"shop.py": FIXED})
         saves.save("shop.py")
-        await until(lambda: any(type(each).__name__ == "CommandPassed" for each in person.told))
-        await until(lambda: desk.gateway.engine.running() == 0)
+        await eventually_async(lambda: bool(person.heard(CommandPassed)))
+        await eventually_async(lambda: desk.gateway.engine.running() == 0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(watch())
+
+
+def test_save_within_the_second_of_the_save_before_is_what_the_command_runs(desk: Desk) -> None:
+    """Python tells by second and size whether what it compiled is up to date."""
+    person = Somebody()
+
+    def save(text: str) -> None:
+        desk.write(**{"shop.py": text})
+        os.utime(desk.root / "shop.py", (1_700_000_000, 1_700_000_000))
+
+    async def watch() -> None:
+        watching = desk.watching(person, f"env -u PYTHONDONTWRITEBYTECODE {RUN}")
+        watching.saves = saves = Saves()
+        desk.gateway.engine.play([Reply(then=(Stall(3600),))])
+        task = asyncio.create_task(watching.until_stopped())
+        await eventually_async(lambda: desk.gateway.engine.running() == 1)
+        save(FIXED)
+        saves.save("shop.py")
+        await eventually_async(lambda: len(ends(person)) == 2)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    save(SHOP)
+    asyncio.run(watch())
+    assert ends(person) == [CommandFailed, CommandPassed]
+
+
+def ends(person: Somebody) -> list[type]:
+    """How each run of the command ended."""
+    return [type(each) for each in person.told if isinstance(each, CommandFailed | CommandPassed)]
 
 
 def test_a_command_under_way_ends_with_its_children_when_it_is_stopped(desk: Desk) -> None:
@@ -409,11 +439,11 @@ def test_a_command_under_way_ends_with_its_children_when_it_is_stopped(desk: Des
         watching = desk.watching(person, "sleep 3600 & echo $!; wait")
         watching.saves = Saves()
         task = asyncio.create_task(watching.until_stopped())
-        await until(lambda: person.heard(CommandSaid))
+        await eventually_async(lambda: bool(person.heard(CommandSaid)))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         child = int(person.heard(CommandSaid)[0].data)
-        await until(lambda: not _alive(child))
+        await eventually_async(lambda: not _alive(child))
 
     asyncio.run(watch())
 

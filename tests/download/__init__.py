@@ -1,0 +1,1 @@
+"""Suite: change. Downloads from a server of the test's own."""

@@ -2,12 +2,14 @@
 
 Whoever begins to type ``FUNCTION`` gets the rest suggested, in the form of ``vivace lsp``: from the
 first character of the line on, over a bracket that the editor has closed by itself. An edit writes
-its instruction over the range, once it has been shown for a while.
+its instruction over the range: it is shown until it is redirected or stopped, or until the file
+exists that the program is started with.
 """
 
 from __future__ import annotations
 
-import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 from lsprotocol.types import (
@@ -24,11 +26,14 @@ from lsprotocol.types import (
 )
 from pygls.lsp.server import LanguageServer
 
+from tests.support.waiting import eventually_async
+
 FUNCTION = "def foo(bar):\n    return bar"
-SHOWN_S = 1.5
 
 server = LanguageServer("vivace", "1")
 directions: dict[str, str] = {}
+over: dict[str, bool] = {}
+"""Whether the edit of a document has been redirected or stopped."""
 
 
 @server.feature(TEXT_DOCUMENT_INLINE_COMPLETION, InlineCompletionOptions())
@@ -49,9 +54,10 @@ def complete(params: InlineCompletionParams) -> list[InlineCompletionItem] | Non
 async def edit(asked: dict[str, Any]) -> Any:
     hunk = {"range": asked["range"], "newText": asked["instruction"] + "\n"}
     shown = {"uri": asked["uri"], "version": 0, "hunks": [hunk], "done": False, "message": ""}
-    directions[asked["uri"]] = asked["instruction"]
+    directions[asked["uri"]], over[asked["uri"]] = asked["instruction"], False
     server.protocol.notify("vivace/edit", shown)
-    await asyncio.sleep(SHOWN_S)
+    gate = Path(sys.argv[1])
+    await eventually_async(lambda: over[asked["uri"]] or gate.exists())
     server.protocol.notify("vivace/edit", shown | {"hunks": [], "done": True})
     words = directions.pop(asked["uri"], None)
     if words is None:
@@ -73,12 +79,13 @@ def rename(asked: dict[str, Any]) -> None:
 
 @server.command("vivace.redirect")
 def redirect(asked: dict[str, Any]) -> None:
-    directions[asked["uri"]] = asked["instruction"]
+    directions[asked["uri"]], over[asked["uri"]] = asked["instruction"], True
 
 
 @server.command("vivace.stop")
 def stop(asked: dict[str, Any]) -> None:
     directions.pop(asked["uri"], None)
+    over[asked["uri"]] = True
 
 
 @server.command("vivace.pause")

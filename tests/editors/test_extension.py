@@ -48,7 +48,7 @@ def test_its_types_are_right() -> None:
     build("--check")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.release
 def test_the_same_sources_make_the_same_package(tmp_path: Path) -> None:
     once, again = tmp_path / "once.vsix", tmp_path / "again.vsix"
 
@@ -89,7 +89,7 @@ def wheel(folder: Path, package: Path | None) -> Path:
     return made
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.release
 def test_a_wheel_that_is_built_after_it_installs_it(tmp_path: Path) -> None:
     package = tmp_path / "vivace.vsix"
     build(package)
@@ -112,7 +112,7 @@ def test_a_wheel_that_is_built_after_it_installs_it(tmp_path: Path) -> None:
     assert (tmp_path / "installed").read_bytes() == package.read_bytes()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.release
 def test_a_wheel_can_be_built_without_it(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel(tmp_path, None)).namelist()
 

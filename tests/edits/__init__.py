@@ -1,0 +1,1 @@
+"""Suite: change. Pure logic; long tables of cases are marked release."""

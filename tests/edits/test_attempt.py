@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import cProfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
+from tests.support.counting import calls
 from vivace.edits.attempt import (
     Attempt,
     EditPlan,
@@ -395,10 +395,4 @@ def test_an_edit_of_a_long_file_takes_not_much_more_work_than_to_read_it() -> No
         assert answered(asked, asked.prediction.replace("(total,", "(2 * total,")).good
 
     edit()  # words are remembered from one edit to the next
-    assert calls_of(edit) < 14 * calls_of(read)
-
-
-def calls_of(work: Callable[[], None]) -> int:
-    with cProfile.Profile() as profile:
-        work()
-    return sum(each.callcount for each in profile.getstats())
+    assert calls(edit) < 14 * calls(read)

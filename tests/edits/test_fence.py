@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vivace.edits import fence
 from vivace.edits.fence import Unfenced, fence_for, longest_block
+from vivace.syntax.lines import lines_of
 
 OLD = ["def f():", "    return 1"]
 CODE = ["def f():\n", "    return 2\n"]
@@ -106,13 +108,21 @@ def test_it_does_not_matter_where_an_answer_is_cut(answer: str, cut: int) -> Non
     assert pieces == read(answer)
 
 
-@pytest.mark.timeout(30)
-def test_a_line_of_two_megabytes_is_read_in_the_time_that_its_pieces_take() -> None:
-    """Read again at each piece it would take minutes."""
+def test_a_line_of_two_megabytes_is_read_once_and_not_at_each_of_its_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    split: list[int] = []
+
+    def counted(text: str) -> list[str]:
+        split.append(len(text))
+        return lines_of(text)
+
+    monkeypatch.setattr(fence, "lines_of", counted)
     reader = Unfenced(OLD)
     piece = "total = 1 + tax;"
     pieces = ["```js\n", *[piece] * 131_072, "\n", "```\n"]
     assert [line for each in pieces for line in reader.feed(each)] == [131_072 * piece + "\n"]
+    assert sum(split) == len("".join(pieces))
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_an_answer_that_was_cut_off_is_told() -> None:
     assert not rewrite.whole
 
 
-@pytest.mark.thorough
+@pytest.mark.release
 def test_of_several_hunks_the_first_is_out_before_half_of_the_answer() -> None:
     """Real commits; the committed text as the answer, line by line."""
     shares = [
@@ -147,7 +147,7 @@ def test_of_several_hunks_the_first_is_out_before_half_of_the_answer() -> None:
     assert statistics.median(shares) < 0.5
 
 
-@pytest.mark.thorough
+@pytest.mark.release
 def test_a_hunk_mostly_appears_with_the_line_after_it() -> None:
     """Real commits; how many lines after its own each hunk is out."""
     late = sorted(each for edit in commits() for each in waits(edit["before"], edit["after"]))

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+import time
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar
+from unittest import mock
 
 import pytest
 
 from tests.engines.suite import Rig, until
+from tests.support import virtual_time
+from tests.support.waiting import PATIENCE_S
 from vivace.config import Config, check
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Card, Continues, Engine, Work
@@ -20,12 +32,12 @@ from vivace.link.frames import WINDOW
 from vivace.node.app import EngineNode
 from vivace.protocol.items import Item
 
-__all__ = ["KEY", "LinkedRig", "by_command", "linked", "node_config"]
+__all__ = ["KEY", "LinkedRig", "by_command", "linked", "node_config", "on_virtual_time"]
 
 by_command = pytest.mark.skipif(
     "VIVACE_NODE_SUITES" not in os.environ,
     reason="minutes with a real model; the scripted engine's suite runs always: "
-    "VIVACE_NODE_SUITES=1 scripts/test tests/engines/test_llamacpp.py -k OnANode",
+    "VIVACE_NODE_SUITES=1 scripts/test --all tests/engines/test_llamacpp.py -k OnANode",
 )
 
 T = TypeVar("T")
@@ -39,6 +51,13 @@ def node_config(name: str = "n", slots: int = 64) -> Config:
     return check(raw, Path("node.toml"))
 
 
+def on_virtual_time(work: Coroutine[Any, Any, T]) -> T:
+    """Run gateways and nodes of one process; their links and clocks go by virtual time."""
+    now = SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time(), time=time.time)
+    with mock.patch("vivace.node.app.time", now), mock.patch("vivace.node.works.time", now):
+        return virtual_time.run(work, sockets=True)
+
+
 @asynccontextmanager
 async def linked(engine: Engine, window: int = WINDOW) -> AsyncIterator[tuple[EngineNode, Node]]:
     """A node with this engine, and a link to it."""
@@ -48,7 +67,7 @@ async def linked(engine: Engine, window: int = WINDOW) -> AsyncIterator[tuple[En
         remote = Node(address, "gateway_tests", window=window)
         running = asyncio.create_task(remote.run())
         try:
-            await asyncio.wait_for(remote.linked.wait(), 5)
+            await asyncio.wait_for(remote.linked.wait(), PATIENCE_S)
             yield node, remote
         finally:
             remote.close()

@@ -22,6 +22,7 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
+from tests.support.waiting import eventually_async
 from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
 from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Chat, Engine, Tally, Work
@@ -52,8 +53,8 @@ class Rig(ABC):
 
     long_tokens = 1500
     """How many tokens ``long`` is answered with."""
-    patience = 30.0
-    """How many seconds any one check may take."""
+    patience = 120.0
+    """How many seconds any one check may take: only a hang reaches it."""
     joins_for_slow_readers = True
     """Else it stops reading and its endpoint waits: nothing is queued, and nothing is joined."""
     isolates_owners = True
@@ -168,19 +169,18 @@ async def until_failure(engine: Engine, work: Work) -> tuple[list[Delta], Engine
     raise AssertionError("it did not fail")
 
 
-async def until(true: Callable[[], bool], seconds: float = 5) -> None:
-    """An engine may need a moment to notice."""
-    async with asyncio.timeout(seconds):
-        while not true():
-            await asyncio.sleep(0.005)
+until = eventually_async
+"""An engine may need a moment to notice."""
 
 
-class EngineSuite:
+class _Suite:
     @pytest.fixture
     def rig(self) -> Rig:
         raise NotImplementedError
 
-    # -- answers ----------------------------------------------------------------------------------
+
+class EngineBasics(_Suite):
+    """Promises that a real engine is held to at each change."""
 
     def test_an_answer_is_text_in_pieces_and_one_finish_at_the_end(self, rig: Rig) -> None:
         deltas = run(rig, lambda: answer(rig.engine, rig.short()))
@@ -196,6 +196,54 @@ class EngineSuite:
         assert tokens.input > 0
         assert tokens.output > 0
 
+    @pytest.mark.parametrize(("stop", "last"), [("4", "3"), ("3 4", "2")])
+    def test_an_answer_ends_before_a_stop_string(self, rig: Rig, stop: str, last: str) -> None:
+        counting = rig.counting()
+        work = replace(counting, sampling=replace(counting.sampling, stop=("never", stop)))
+        deltas = run(rig, lambda: answer(rig.engine, work))
+        assert text_in(deltas).rstrip().endswith(last)
+        assert "4" not in text_in(deltas)
+        assert isinstance(deltas[-1], Finished)
+        assert deltas[-1].reason == "stop"
+
+    def test_closing_the_answer_frees_its_slot(self, rig: Rig) -> None:
+        async def check() -> None:
+            stream = rig.engine.generate(rig.long())
+            await anext(stream)
+            assert rig.engine.running() == 1
+            await stream.aclose()
+            await until(lambda: rig.engine.running() == 0)
+
+        run(rig, check)
+
+    def test_cancelling_the_reader_frees_its_slot_and_leaves_the_others(self, rig: Rig) -> None:
+        async def check() -> None:
+            goes = await begun(rig.engine, rig.long())
+            stays = await begun(rig.engine, rig.long())
+            goes.cancel()
+            await asyncio.wait([goes])
+            assert goes.cancelled()
+            await until(lambda: rig.engine.running() < 2)
+            assert isinstance((await stays)[-1], Finished)
+            await until(lambda: rig.engine.running() == 0)
+
+        run(rig, check)
+
+    def test_death_ends_every_answer_and_frees_every_slot(self, rig: Rig) -> None:
+        async def check() -> None:
+            tasks = [await begun(rig.engine, rig.long()) for _ in range(3)]
+            rig.kill()
+            for ended in await asyncio.gather(*tasks, return_exceptions=True):
+                assert isinstance(ended, EngineDied)
+            await until(lambda: rig.engine.healthy() != rig.knows_its_health)
+            assert rig.engine.running() == 0
+
+        run(rig, check)
+
+
+class EngineDetails(_Suite):
+    # -- answers ----------------------------------------------------------------------------------
+
     @pytest.mark.parametrize("limit", [1, 7])
     def test_an_answer_stops_at_its_limit(self, rig: Rig, limit: int) -> None:
         long = rig.long()
@@ -208,16 +256,6 @@ class EngineSuite:
         last = run(rig, lambda: answer(rig.engine, rig.short()))[-1]
         assert isinstance(last, Finished)
         assert last.reason == "stop"
-
-    @pytest.mark.parametrize(("stop", "last"), [("4", "3"), ("3 4", "2")])
-    def test_an_answer_ends_before_a_stop_string(self, rig: Rig, stop: str, last: str) -> None:
-        counting = rig.counting()
-        work = replace(counting, sampling=replace(counting.sampling, stop=("never", stop)))
-        deltas = run(rig, lambda: answer(rig.engine, work))
-        assert text_in(deltas).rstrip().endswith(last)
-        assert "4" not in text_in(deltas)
-        assert isinstance(deltas[-1], Finished)
-        assert deltas[-1].reason == "stop"
 
     def test_answers_given_at_the_same_time_are_not_mixed_up(self, rig: Rig) -> None:
         async def check() -> None:
@@ -237,14 +275,17 @@ class EngineSuite:
             async with aclosing(rig.engine.generate(prompt)) as stream:
                 deltas.append(await anext(stream))
                 if rig.joins_for_slow_readers:
-                    await until(lambda: rig.engine.running() == 0, rig.patience)
+                    await until(lambda: rig.engine.running() == 0)
                 else:
-                    await asyncio.sleep(1)
+                    await answer(rig.engine, prompt)  # in the time in which it could have ended
                     assert rig.engine.running() == 1
                 deltas += [delta async for delta in stream]
             assert tokens_in(deltas).output == tokens_in(quick).output
             assert text_in(deltas) == text_in(quick) or not rig.repeats_itself
-            assert (len(deltas) < len(quick) / 2) == rig.joins_for_slow_readers
+            if rig.joins_for_slow_readers:
+                assert len(deltas) < tokens_in(quick).output / 2
+            else:
+                assert len(deltas) >= len(quick) / 2
 
         run(rig, check)
 
@@ -277,28 +318,6 @@ class EngineSuite:
             assert rig.engine.running() == 2
             await asyncio.gather(*tasks)
             await until(lambda: rig.engine.running() == 0)
-
-        run(rig, check)
-
-    def test_closing_the_answer_frees_its_slot(self, rig: Rig) -> None:
-        async def check() -> None:
-            stream = rig.engine.generate(rig.long())
-            await anext(stream)
-            assert rig.engine.running() == 1
-            await stream.aclose()
-            await until(lambda: rig.engine.running() == 0)
-
-        run(rig, check)
-
-    def test_cancelling_the_reader_frees_its_slot_and_leaves_the_others(self, rig: Rig) -> None:
-        async def check() -> None:
-            goes = await begun(rig.engine, rig.long())
-            stays = await begun(rig.engine, rig.long())
-            goes.cancel()
-            await asyncio.wait([goes])
-            assert goes.cancelled()
-            await until(lambda: rig.engine.running() == 1)
-            assert isinstance((await stays)[-1], Finished)
 
         run(rig, check)
 
@@ -366,17 +385,6 @@ class EngineSuite:
             assert (error.elsewhere, error.blame) == (True, "never")
             assert error.retry_after is not None
             assert error.retry_after > 0
-
-        run(rig, check)
-
-    def test_death_ends_every_answer_and_frees_every_slot(self, rig: Rig) -> None:
-        async def check() -> None:
-            tasks = [await begun(rig.engine, rig.long()) for _ in range(3)]
-            rig.kill()
-            for ended in await asyncio.gather(*tasks, return_exceptions=True):
-                assert isinstance(ended, EngineDied)
-            await until(lambda: rig.engine.healthy() != rig.knows_its_health)
-            assert rig.engine.running() == 0
 
         run(rig, check)
 
@@ -451,6 +459,10 @@ class EngineSuite:
         estimate = rig.engine.count(work.prompt.items, work.model)
         tokens = tokens_in(run(rig, lambda: answer(rig.engine, work)))
         assert estimate * 2 >= tokens.input
+
+
+class EngineSuite(EngineBasics, EngineDetails):
+    """All of it."""
 
 
 def _items(text: str) -> list[Item]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.engines.suite import so_far
+from tests.support.examples import examples
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -84,7 +85,7 @@ def joined(deltas: Sequence[Delta]) -> list[tuple[Any, ...]]:
     return whole
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(acts, st.data(), st.booleans(), st.integers(1, 3))
 def test_an_answer_that_is_cut_anywhere_goes_on_as_if_it_had_not_been(
     played: list[Act], data: st.DataObject, stops: bool, burst: int

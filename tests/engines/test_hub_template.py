@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,23 +66,35 @@ def test_a_count_is_the_number_of_tokens_of_all(texts: list[str]) -> None:
     assert template.count(texts) == sum(len(template.encode(text)) for text in texts)
 
 
+@pytest.fixture
+def only_voluntary_switches() -> Iterator[None]:
+    """Threads run until they wait, or let others run of their own accord."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("only_voluntary_switches")
 @pytest.mark.parametrize("what", ["encode", "count"])
 def test_others_run_while_a_long_text_is_tokenised(what: str) -> None:
-    text = CODE * 60
-    took = 0.0
+    text = CODE * 5
+    stage = 0
 
     def work() -> None:
-        nonlocal took
-        began = time.perf_counter()
+        nonlocal stage
+        stage = 1
         template.encode(text) if what == "encode" else template.count([text])
-        took = time.perf_counter() - began
+        stage = 2
 
-    thread = threading.Thread(target=work)
-    longest, last = 0.0, time.perf_counter()
-    thread.start()
-    while thread.is_alive():
-        time.sleep(0.001)
-        now = time.perf_counter()
-        longest, last = max(longest, now - last), now
-    assert took > 0.1, "too short to show anything"
-    assert longest < took / 2
+    def runs_meanwhile() -> bool:
+        nonlocal stage
+        stage = 0
+        thread = threading.Thread(target=work)
+        thread.start()  # returns when the thread has begun, and lets this one run
+        seen = stage
+        thread.join()
+        return seen == 1
+
+    # A busy machine may have something better to do than to go on with this thread in time.
+    assert any(runs_meanwhile() for _ in range(200))

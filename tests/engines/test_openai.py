@@ -25,6 +25,7 @@ from tests.engines.suite import (
 )
 from tests.support.ports import free_port
 from tests.support.server import RunningGateway, configuration
+from tests.support.waiting import PATIENCE_S
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -141,7 +142,7 @@ class GatewayRig(Rig):
             killed.set()
 
         server.servers[0].get_loop().call_soon_threadsafe(cut)
-        assert killed.wait(5)
+        assert killed.wait(PATIENCE_S)
 
     async def revive(self) -> None:
         self.close()
@@ -194,7 +195,7 @@ def deltas_of(endpoint: Endpoint, work: Work, **options: Any) -> list[Delta]:
     async def whole() -> list[Delta]:
         engine = OpenAIEngine("e", CARD, endpoint.url, **options)
         try:
-            return await asyncio.wait_for(answer(engine, work), 10)
+            return await asyncio.wait_for(answer(engine, work), PATIENCE_S)
         finally:
             await engine.stop()
 
@@ -538,7 +539,7 @@ def failure(url: str, work: Work | None = None) -> tuple[list[Delta], EngineErro
     async def whole() -> tuple[list[Delta], EngineError]:
         engine = OpenAIEngine("e", CARD, url)
         try:
-            return await asyncio.wait_for(until_failure(engine, work or ask("hi")), 10)
+            return await asyncio.wait_for(until_failure(engine, work or ask("hi")), PATIENCE_S)
         finally:
             assert engine.running() == 0
             await engine.stop()
@@ -715,7 +716,7 @@ def test_a_connection_that_the_endpoint_gave_up_is_no_death() -> None:
             await engine.stop()
             server.close()
 
-    assert asyncio.run(asyncio.wait_for(check(), 10)) == ["Yes."] * 3
+    assert asyncio.run(asyncio.wait_for(check(), PATIENCE_S)) == ["Yes."] * 3
     assert requests == 3
 
 
@@ -744,23 +745,29 @@ def test_a_slow_reader_stops_the_endpoint_not_the_memory(endpoint: Endpoint) -> 
             yield piece
 
     endpoint.streams(flood)
+    sent = [0]
+
+    def stands_still() -> bool:
+        """Return whether nothing moved for a hundred polls."""
+        sent.append(endpoint.sent)
+        return len(sent) > 100 and sent[-100] == sent[-1] > 0
 
     async def check() -> None:
         engine = OpenAIEngine("e", CARD, endpoint.url)
         async with aclosing(engine.generate(ask("hi"))) as stream:
             await anext(stream)
-            await asyncio.sleep(1)
+            await until(stands_still)
             assert endpoint.sent < 20_000_000
         await engine.stop()
 
-    asyncio.run(asyncio.wait_for(check(), 20))
+    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
 
 
 def test_closing_closes_the_connection_to_the_endpoint(endpoint: Endpoint) -> None:
     async def forever() -> AsyncIterator[bytes]:
         while True:
             yield event(delta(content="x"))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
 
     endpoint.streams(forever)
 
@@ -772,7 +779,7 @@ def test_closing_closes_the_connection_to_the_endpoint(endpoint: Endpoint) -> No
         await until(endpoint.disconnected.is_set)
         await engine.stop()
 
-    asyncio.run(asyncio.wait_for(check(), 20))
+    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
 
 
 def test_an_answer_that_is_broken_off_is_counted_as_far_as_was_read(endpoint: Endpoint) -> None:
@@ -782,7 +789,7 @@ def test_an_answer_that_is_broken_off_is_counted_as_far_as_was_read(endpoint: En
         yield event({**delta(content=""), "prompt_progress": progress})
         while True:
             yield event(delta(content="x"))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
 
     endpoint.streams(forever)
     work = ask("hi")
@@ -793,6 +800,6 @@ def test_an_answer_that_is_broken_off_is_counted_as_far_as_was_read(endpoint: En
             await anext(stream)
         await engine.stop()
 
-    asyncio.run(asyncio.wait_for(check(), 20))
+    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
     assert endpoint.asked[-1]["return_progress"] is True
     assert (work.tally.input, work.tally.cached) == (700, 640)

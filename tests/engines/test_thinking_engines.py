@@ -13,13 +13,12 @@ import pytest
 from tests.engines.suite import answer, text_in
 from tests.engines.thinking_suite import TEMPLATE, Thinker, ThinkingSuite, thoughts_in
 from tests.support.files import model_file
+from tests.support.waiting import PATIENCE_S
 from vivace.engines.base import Card, Chat, Sampling, Work
 from vivace.engines.llamacpp import LlamaCppEngine
 from vivace.engines.scripted import Reply, Say, Script, ScriptedEngine, Think
 from vivace.protocol.items import Item, Message, Reasoning, ReasoningText
 from vivace.protocol.requests import JsonSchemaFormat
-
-pytestmark = pytest.mark.alone
 
 T = TypeVar("T")
 MODEL = "qwen2.5-coder-0.5b"
@@ -43,7 +42,7 @@ class ScriptedThinker(Thinker):
 
     def run(self, check: Callable[[], Awaitable[T]]) -> T:
         async def whole() -> T:
-            return await asyncio.wait_for(check(), 30)
+            return await asyncio.wait_for(check(), PATIENCE_S)
 
         return asyncio.run(whole())
 
@@ -69,7 +68,7 @@ class LlamaThinker(Thinker):
 
     def run(self, check: Callable[[], Awaitable[T]]) -> T:
         async def whole() -> T:
-            return await asyncio.wait_for(check(), 60)
+            return await asyncio.wait_for(check(), 4 * PATIENCE_S)
 
         return self._runner.run(whole())
 
@@ -85,12 +84,16 @@ def llama() -> Iterator[LlamaThinker]:
     thinker.close()
 
 
+@pytest.mark.release
+@pytest.mark.alone
 class TestLlamaCpp(ThinkingSuite):
     @pytest.fixture
     def thinker(self, llama: LlamaThinker) -> Thinker:
         return llama
 
 
+@pytest.mark.release
+@pytest.mark.alone
 def test_llamacpp_is_shown_earlier_thoughts(llama: LlamaThinker) -> None:
     def asked(*thoughts: Reasoning) -> Work:
         items: list[Item] = [
@@ -114,6 +117,8 @@ def test_llamacpp_is_shown_earlier_thoughts(llama: LlamaThinker) -> None:
     assert with_thoughts > without + 20
 
 
+@pytest.mark.release
+@pytest.mark.alone
 def test_llamacpp_holds_an_answer_to_its_form_when_it_does_not_think(llama: LlamaThinker) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     chat = Chat(

@@ -1,4 +1,4 @@
-"""What becomes of logits where old tokens are preferred; run with ``scripts/test-vllm``."""
+"""Logits where old tokens are preferred; run with ``scripts/test-vllm --all``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.vllm import needs_vllm
 
-pytestmark = needs_vllm
+pytestmark = [pytest.mark.release, needs_vllm]
 
 
 def best(

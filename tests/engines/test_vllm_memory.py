@@ -52,6 +52,7 @@ def test_the_weights_of_a_folder_are_counted_and_those_of_a_hub_id_unknown(tmp_p
     assert weights_in("owner/name") == 0
 
 
+@pytest.mark.release
 @needs_vllm
 @pytest.mark.parametrize("free", [8 * GIB, 2 * GIB])
 def test_vllm_is_started_with_it_or_not_at_all(

@@ -31,7 +31,7 @@ from vivace.protocol.items import (
 )
 from vivace.protocol.requests import Toolbox
 
-pytestmark = needs_vllm
+pytestmark = [pytest.mark.release, needs_vllm]
 
 TOOLS = Toolbox(
     (FunctionTool("read", "Reads a file.", {"type": "object", "properties": {"path": {}}}),)

@@ -1,0 +1,1 @@
+"""Suite: change. Gateways in the test's own process; processes where only they show it."""

@@ -14,7 +14,7 @@ from tests.support.http import RESPONSES, said
 from tests.support.plain_endpoint import PlainEndpoint, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Event, Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 from vivace.conversation.deltas import Tokens
 from vivace.engines.scripted import Call, Reply, Say, Stall, Think
 from vivace.gateway.planning import Plan, Planner
@@ -130,7 +130,7 @@ def test_who_is_stopped_between_thoughts_and_answer_pays_for_the_thoughts_once(
     async def slowly(self: EventOutlet, events: list[Any]) -> None:
         if events and isinstance(events[0], ReasoningTextDone):
             slow.set()
-            await asyncio.sleep(10)
+            await asyncio.Event().wait()
         await send(self, events)
 
     monkeypatch.setattr(Planner, "settle", noted)
@@ -139,7 +139,7 @@ def test_who_is_stopped_between_thoughts_and_answer_pays_for_the_thoughts_once(
     with Socket(gateway.url) as socket:
         target = thinking(socket)
         answer_now(socket, target)
-        assert slow.wait(10)
+        assert slow.wait(PATIENCE_S)
         monkeypatch.setattr(EventOutlet, "send", send)
         socket.send(type="response.interrupt", response_id=target)
         thoughts = socket.until_end()[-1]["response"]["output"][0]["content"][0]["text"]
@@ -158,11 +158,13 @@ def test_an_answer_that_is_a_call_comes_too(gateway: RunningGateway) -> None:
 def test_asked_for_before_the_first_token_it_ends_the_thinking_at_that(
     gateway: RunningGateway,
 ) -> None:
-    slow = (Stall(0.5), Think("Let me see. " * 20_000), Say("A shadow."))
+    slow = (Stall(600), Think("Let me see. " * 20_000), Say("A shadow."))
     gateway.engine.play([Reply(when="riddle", then=slow)])
     with Socket(gateway.url) as socket:
         socket.create("A riddle")
         answer_now(socket, socket.until("response.created")["response"]["id"])
+        socket.until("response.steer.accepted")
+        gateway.go_on()
         done = socket.until_end()[-1]["response"]
     assert len(done["output"][0]["content"][0]["text"]) < 100
     assert said(done) == "A shadow."
@@ -299,7 +301,7 @@ def test_an_endpoint_of_others_cannot_be_told_and_that_is_said() -> None:
 
     def answer(body: dict[str, Any]) -> Iterator[bytes]:
         yield from sse({"choices": [{"delta": {"reasoning_content": "Hm."}}]})
-        heard.wait(10)
+        heard.wait(PATIENCE_S)
         yield from sse({"choices": [{"delta": {"content": "Yes."}, "finish_reason": "stop"}]})
         yield from sse("[DONE]")
 

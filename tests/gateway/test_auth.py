@@ -7,7 +7,6 @@ import hashlib
 import json
 import logging
 import socket as tcp
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,11 +16,12 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.support import virtual_time
 from tests.support.http import RESPONSES, sse
 from tests.support.keyring import Keyring, Ring, SharedKeyring
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
-from tests.support.waiting import eventually, in_time
+from tests.support.waiting import PATIENCE_S, eventually
 from vivace.config import LOCAL, KeyConfig
 from vivace.engines.scripted import Reply, Say, Stall
 from vivace.errors import ConfigError, Unauthorized
@@ -29,7 +29,7 @@ from vivace.gateway.app import Gateway
 from vivace.gateway.auth import Keys
 from vivace.gateway.key_file import KeyFile
 
-FOREVER = Stall(60)
+FOREVER = Stall(600)
 """Longer than any test waits; what follows it is never said."""
 
 
@@ -38,7 +38,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 def client(gateway: RunningGateway, key: str) -> httpx.Client:
-    return httpx.Client(base_url=gateway.http.base_url, headers=bearer(key), timeout=10)
+    return httpx.Client(base_url=gateway.http.base_url, headers=bearer(key), timeout=PATIENCE_S)
 
 
 def ask(gateway: RunningGateway, key: str) -> int:
@@ -90,9 +90,7 @@ def test_keys_are_made_and_revoked_without_a_restart(ring: Ring, tmp_path: Path)
         assert ask(gateway, bob) == 200
 
 
-def test_a_revoked_key_s_idle_connection_is_closed_within_a_second(
-    ring: Ring, tmp_path: Path
-) -> None:
+def test_a_revoked_key_s_idle_connection_is_closed(ring: Ring, tmp_path: Path) -> None:
     ann, bob = (bearer(ring.create(name)) for name in ("ann", "bob"))
     with (
         serving(ring, tmp_path) as gateway,
@@ -102,7 +100,7 @@ def test_a_revoked_key_s_idle_connection_is_closed_within_a_second(
         assert socket.turn("Hi")["type"] == "response.completed"
         ring.revoke("ann")
         with pytest.raises(ConnectionClosed) as closed:
-            socket.read(timeout=1)
+            socket.read(PATIENCE_S)
         assert closed.value.rcvd is not None
         assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "This key was revoked.")
         assert other.turn("Hi")["type"] == "response.completed"
@@ -116,7 +114,29 @@ def test_the_first_key_ends_what_was_begun_without_one(ring: Ring, tmp_path: Pat
         assert socket.turn("Hi")["type"] == "response.completed"
         ring.create("ann")
         with pytest.raises(ConnectionClosed):
-            socket.read(timeout=1)
+            socket.read(PATIENCE_S)
+
+
+def test_a_change_of_the_keys_is_noticed_within_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = KeyFile(tmp_path)
+    gateway = Gateway(configuration(), tmp_path)
+    revoked = list[str]()
+    monkeypatch.setattr(gateway.runner, "revoke", revoked.append)
+
+    async def story() -> None:
+        watching = asyncio.create_task(gateway._watch_keys(gateway.keys.keyrings[0]))
+        for name in ("ann", "bob", "carl"):
+            key = await file.create(name)
+            await virtual_time.elapse(1)
+            owner = gateway.keys.owner_of(f"Bearer {key}")
+            await file.revoke(name)
+            await virtual_time.elapse(1)
+            assert revoked.pop() == owner
+        watching.cancel()
+
+    virtual_time.run(story())
 
 
 def streamed(http: httpx.Client, path: str, **body: Any) -> list[dict[str, Any]]:
@@ -144,7 +164,6 @@ WAYS: dict[str, Way] = {
 }
 
 
-@in_time
 def test_revoking_a_key_ends_its_turns_and_no_others(ring: Ring, tmp_path: Path) -> None:
     """Those on the engine, and the one that waits for it."""
     ann, bob = ring.create("ann"), ring.create("bob")
@@ -162,10 +181,9 @@ def test_revoking_a_key_ends_its_turns_and_no_others(ring: Ring, tmp_path: Path)
         eventually(lambda: gateway.engine.running() == len(WAYS))
         metrics = gateway.gateway.metrics.running.labels("local-model")
         eventually(lambda: metrics._value.get() == len(WAYS) + 1)
-        revoked = time.monotonic()
         ring.revoke("ann")
-        assert {name: each.result(5) for name, each in told.items()} == dict.fromkeys(WAYS, True)
-        assert time.monotonic() - revoked < 1
+        ended = {name: each.result(PATIENCE_S) for name, each in told.items()}
+        assert ended == dict.fromkeys(WAYS, True)
         assert gateway.engine.running() == 1
         gateway.engine.play([])
         assert other.turn("Hi", stream_id="second")["type"] == "response.completed"
@@ -192,17 +210,17 @@ def test_what_a_revoked_key_asks_on_the_way_in_is_refused(ring: Ring, tmp_path: 
         assert gateway.engine.running() == 0
 
 
-def test_who_gets_a_revoked_name_again_is_somebody_else(ring: Ring, tmp_path: Path) -> None:
+def test_a_name_that_was_revoked_is_given_to_another_owner(ring: Ring, tmp_path: Path) -> None:
     with serving(ring, tmp_path) as gateway:
         old = ring.create("bob")
-        eventually(lambda: ask(gateway, old) == 200)
+        eventually(lambda: ask(gateway, "none") == 401)  # without any key, all are let in
         with client(gateway, old) as http, Socket(gateway.url, bearer(old)) as socket:
             kept = http.post(RESPONSES, json={"input": "The word is cobalt."}).json()
             ring.revoke("bob")
             new = ring.create("bob")
             eventually(lambda: ask(gateway, new) == 200)
             with pytest.raises(ConnectionClosed):
-                socket.read(timeout=1)
+                socket.read(PATIENCE_S)
             assert ask(gateway, old) == 401
         with client(gateway, new) as http:
             assert http.get(f"{RESPONSES}/{kept['id']}").status_code == 404

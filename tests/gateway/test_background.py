@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -19,7 +20,8 @@ from vivace.engines.scripted import Reply, Say, Stall
 from vivace.errors import StoreError
 from vivace.protocol.codec import encode
 
-LONG = (Say("early "), Stall(0.3), Say("late"))
+LONG = (Say("early "), Stall(600), Say("late"))
+"""Until the gateway is told to ``go_on``."""
 
 
 @pytest.fixture
@@ -55,6 +57,7 @@ def test_over_a_socket_it_lives_on_when_the_socket_is_gone(
         response_id = begin(socket, stream_id="a")
         first = socket.until("response.output_text.delta")
         socket.vanish()
+    gateway.go_on()
     later = replay(http, response_id, first["sequence_number"])
     assert [event["sequence_number"] for event in later] == list(
         range(first["sequence_number"] + 1, first["sequence_number"] + 1 + len(later))
@@ -70,6 +73,7 @@ def test_over_a_socket_that_stays_it_is_told_and_recorded_alike(
     gateway.engine.play([Reply(then=LONG)])
     with Socket(gateway.url) as socket:
         socket.create("x", background=True)
+        gateway.go_on()
         told = socket.until_end()
     assert replay(http, told[0]["response"]["id"]) == told
 
@@ -84,6 +88,8 @@ def test_a_turn_that_waits_behind_it_goes_with_the_socket(
         socket.create("y", background=True)
         socket.until("response.output_text.delta")
         socket.vanish()
+    eventually(lambda: gateway.gateway.metrics.connections._value.get() == 0)
+    gateway.go_on()
     assert replay(http, response_id)[-1]["type"] == "response.completed"
     assert turns_of(http) == 1
 
@@ -101,6 +107,7 @@ def test_it_can_be_steered_when_its_socket_is_gone_and_so_can_what_follows(
     successor = steered["successor_id"]
     eventually(lambda: http.get(f"{RESPONSES}/{successor}").status_code == 200)
     assert replay(http, response_id)[-1]["response"]["incomplete_details"]["reason"] == "steered"
+    gateway.go_on("early ")
     assert replay(http, successor)[-1]["type"] == "response.completed"
     assert said(http.get(f"{RESPONSES}/{successor}").json()) == "early late"
 
@@ -171,28 +178,40 @@ def test_one_whose_end_could_not_be_stored_is_still_answered(
         raise StoreError("The disk is full.")
 
     monkeypatch.setattr(gateway.gateway.archive._store, "end", full)
+    gateway.go_on()
     eventually(lambda: http.get(path).json()["status"] == "completed")
     answer = http.get(path).json()
     assert said(answer) == "early late"
     assert answer["store"] is False
 
 
-def test_nobody_reads_an_end_that_is_not_on_record_yet(
+def test_an_end_is_read_when_it_is_on_record(
     gateway: RunningGateway, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may still be that it cannot be stored, and then it says so."""
-    tried = asyncio.Event()
+    tried, over = asyncio.Event(), asyncio.Event()
 
     async def full_in_a_while(*_: object) -> None:
         tried.set()
-        await asyncio.sleep(0.5)
+        await over.wait()
         raise StoreError("The disk is full.")
 
     monkeypatch.setattr(gateway.gateway.archive._store, "end", full_in_a_while)
     made = http.post(RESPONSES, json={"input": "x", "background": True}).json()
     eventually(tried.is_set)
-    answer = http.get(f"{RESPONSES}/{made['id']}").json()
+    with ThreadPoolExecutor(1) as aside:
+        reading = aside.submit(http.get, f"{RESPONSES}/{made['id']}")
+        eventually(lambda: reading.done() or gateway.witness.requests == 1)
+        for _ in range(5):  # an answer to the other one would not come behind these
+            assert gateway.http.get("/healthz").is_success
+        assert not reading.done()
+        gateway.run(_set(over))
+        answer = reading.result().json()
     assert (answer["status"], answer["store"]) == ("completed", False)
+
+
+async def _set(event: asyncio.Event) -> None:
+    event.set()
 
 
 def test_one_in_progress_cannot_be_continued_yet(
@@ -216,6 +235,7 @@ def test_an_earlier_process_that_died_leaves_a_failed_response(
     made = http.post(RESPONSES, json={"input": "x", "background": True}).json()
     path = f"{RESPONSES}/{made['id']}"
     archive = gateway.gateway.archive
+    gateway.go_on()
     eventually(lambda: http.get(path).json()["status"] == "completed")
 
     async def forget() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +14,9 @@ from tests.support.plain_endpoint import PlainEndpoint, Refusal, Routes
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.socket import Event, Socket
 from vivace.config import LOCAL
+from vivace.counters import local
 from vivace.engines.scripted import Recite, Reply, Say, Stall
+from vivace.gateway import planning
 
 CODEX = {"originator": "codex_exec"}
 LONG = "word " * 3000
@@ -170,12 +172,13 @@ def test_a_refused_turn_is_not_there_and_its_lane_goes_on(narrow: RunningGateway
 
 
 def test_a_refusal_has_no_place_within_a_response_that_runs(gateway: RunningGateway) -> None:
-    gateway.engine.play([Reply(then=(Say("word"), Stall(0.3)))])
+    gateway.engine.play([Reply(then=(Say("word"), Stall(600)))])
     with Socket(gateway.url, CODEX) as socket:
         socket.create("Hi")
         socket.until("response.output_text.delta")
         socket.create([{"type": "message", "role": "king"}])
         assert socket.until("error")["status"] == 400
+        gateway.go_on()
         assert socket.until_end()[-1]["type"] == "response.completed"
 
 
@@ -268,8 +271,14 @@ def test_an_image_behind_a_reference_is_named_by_its_place(gateway: RunningGatew
 LIMITED = {"requests_per_minute": 10, "input_tokens_per_minute": 100_000}
 
 
+NOW = 1_000_000
+
+
 @pytest.fixture
-def limited() -> Iterator[RunningGateway]:
+def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningGateway]:
+    """Its clocks stand still, so that nothing of a limit comes back."""
+    monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    monkeypatch.setattr(planning, "now", lambda: NOW)
     tiers = [{"name": "v1/Fast", "engines": ["scripted"], "limits": LIMITED}]
     with RunningGateway(config=configuration(tiers=tiers, engine={"model": "other"})) as gateway:
         yield gateway
@@ -288,13 +297,12 @@ def told_beside(headers: dict[str, str], gateway: RunningGateway) -> list[Event]
 
 
 def test_codex_reads_the_share_that_is_used_of_a_tiers_limits(limited: RunningGateway) -> None:
-    before = time.time()
     told = asked_by(CODEX, limited)
     assert told["x-v1-fast-limit-name"] == "v1/Fast"
     assert float(told["x-v1-fast-primary-used-percent"]) == pytest.approx(10, abs=1)
     assert 0 <= float(told["x-v1-fast-secondary-used-percent"]) < 1
     assert told["x-v1-fast-primary-window-minutes"] == "1"
-    assert 4 <= int(told["x-v1-fast-primary-reset-at"]) - before <= 8
+    assert int(told["x-v1-fast-primary-reset-at"]) == NOW + 6
     assert told["x-ratelimit-remaining-requests"] == "9"  # as everyone is told
 
     _, limits = told_beside(CODEX, limited)

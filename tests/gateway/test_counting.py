@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
 from pathlib import Path
 
-import httpx
 import msgspec
 import pytest
 
-from tests.support.process import Serve
+from tests.gateway.test_recovery import left_by_crash
+from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.store import ending, in_memory, new, rid
+from vivace.engines.scripted import Reply, Say
 from vivace.gateway.keeping.counting import counted
 from vivace.gateway.metrics import Metrics
 from vivace.store.base import Done, Ended, Fenced, Taken
 
-STORY = """
-[[replies]]
-then = [{ do = "say", text = " word", times = 1000000 }]
-"""
-KEPT = {"store": {"path": "turns.db"}}
+STORY = Reply(then=(Say(" word", times=1_000_000),))
+KEPT = configuration(store={"path": "turns.db"}, engine={"rate": 500})
 NOTHING = {"takeovers": 0, "turns_parked": 0, "turns_lost": 0, "fenced_writes": 0}
 
 
@@ -71,24 +68,29 @@ def test_every_write_that_tells_of_it_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("journal", ["is there", "is gone"])
-def test_a_killed_server_leaves_turns_that_the_next_one_counts(
+def test_turns_that_a_killed_gateway_leaves_are_counted_by_the_next_one(
     tmp_path: Path, journal: str
 ) -> None:
-    with Serve(tmp_path, STORY, rate=500, tables=KEPT) as server, Socket(server.url) as socket:
-        assert figures(metrics_of(server)) == NOTHING
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    with (
+        RunningGateway([STORY], config=KEPT, base=before) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        assert figures(metrics_of(gateway)) == NOTHING
         for lane in ("a", "b"):
             socket.create("a story", stream_id=lane)
-        socket.until("response.output_text.delta")
-        socket.until("response.output_text.delta")
-        server.process.send_signal(signal.SIGKILL)
+        told = set[str]()
+        while told != {"a", "b"}:
+            told.add(socket.until("response.output_text.delta")["stream_id"])
+        left_by_crash(before, after)
     if journal == "is gone":
-        shutil.rmtree(tmp_path / "turns.db-said")
-    with Serve(tmp_path, STORY, tables=KEPT) as server:
+        shutil.rmtree(after / "turns.db-said")
+    with RunningGateway([STORY], config=KEPT, base=after) as gateway:
         count = "turns_parked" if journal == "is there" else "turns_lost"
-        assert figures(metrics_of(server)) == NOTHING | {"takeovers": 2, count: 2}
+        assert figures(metrics_of(gateway)) == NOTHING | {"takeovers": 2, count: 2}
 
 
-def metrics_of(server: Serve) -> str:
-    with server.http() as http:
-        answer: httpx.Response = http.get("/metrics")
-        return answer.text
+def metrics_of(gateway: RunningGateway) -> str:
+    with gateway.http as http:
+        return http.get("/metrics").text

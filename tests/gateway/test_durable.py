@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import logging
+import math
 import re
 import signal
-import time
+import threading
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.gateway.test_recovery import left_by_crash
 from tests.support.http import RESPONSES
 from tests.support.process import Serve
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
-from tests.support.waiting import eventually
-from vivace.engines.scripted import Reply, Say, Stall
+from tests.support.waiting import PATIENCE_S, eventually
+from vivace.conversation.deltas import Finished
+from vivace.engines.scripted import Mark, Reply, Say, Stall
 
-STORY = """
-[[replies]]
-when = "story"
-then = [{ do = "say", text = " word", times = 1000000 }]
-"""
 TALE = """
 [[replies]]
 when = "tale"
 then = [{ do = "say", text = " word", times = 300 }]
 """
-HERE = {"store": {"path": "turns.db"}}
-SOON = {"store": {"path": "turns.db", "resume_seconds": 0.5}}
+A_STORY = Reply(when="story", then=(Say(" word", times=1_000_000),))
+A_TALE = Reply(when="tale", then=(Say(" word", times=300),))
+HERE: dict[str, Any] = {"store": {"path": "turns.db"}}
 ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -70,35 +72,69 @@ def seen_in(http: httpx.Client, path: str, characters: int, **query: Any) -> tup
     return seen, number
 
 
+class Lives:
+    """Gateways one after the other, each of which goes on with what the last one left."""
+
+    def __init__(self, folder: Path, replies: Sequence[Reply]) -> None:
+        self._folders = [folder / "0"]
+        self._folders[0].mkdir()
+        self._replies = replies
+
+    @contextlib.contextmanager
+    def life(self, rate: float) -> Iterator[tuple[RunningGateway, httpx.Client]]:
+        config = configuration(**HERE, engine={"rate": rate})
+        with (
+            RunningGateway(self._replies, config=config, base=self._folders[-1]) as gateway,
+            gateway.http as http,
+        ):
+            yield gateway, http
+
+    def crash(self) -> Path:
+        """Leave the folder to the next one as it is now."""
+        after = self._folders[-1].with_name(str(len(self._folders)))
+        self._folders.append(left_by_crash(self._folders[-1], after))
+        return after
+
+
+def kept(http: httpx.Client, text: str) -> str:
+    """The path of a new turn in the background."""
+    made = http.post(RESPONSES, json={"input": text, "background": True}).json()
+    return f"{RESPONSES}/{made['id']}"
+
+
 def test_what_was_seen_of_an_answer_is_there_when_its_client_does_not_come_back(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, Socket(server.url) as socket:
+    lives = Lives(tmp_path, [A_STORY])
+    with lives.life(500) as (gateway, _), Socket(gateway.url) as socket:
         socket.create("a story")
         response_id, seen = words(socket, 40)
-        server.process.send_signal(signal.SIGKILL)
-    path = f"/v1/responses/{response_id}"
-    with Serve(tmp_path, STORY, tables=SOON) as server, server.http() as http:
+        lives.crash()
+    with lives.life(2000) as (gateway, http):
+        path = f"{RESPONSES}/{response_id}"
         assert http.get(path).json()["status"] == "in_progress"
+        [waiting] = gateway.gateway.recovery.waiting
+        waiting.until = waiting._seconds = -math.inf  # its time is over
         eventually(lambda: http.get(path).json()["status"] != "in_progress")
         found = http.get(path).json()
         assert found["status"] == "incomplete"
         assert found["incomplete_details"] == {"reason": "disconnected"}
         assert text_of(found).startswith(seen)
         goes_on = {"input": "and now?", "previous_response_id": response_id}
-        assert http.post("/v1/responses", json=goes_on).json()["status"] == "completed"
-        assert server.errors == []
+        assert http.post(RESPONSES, json=goes_on).json()["status"] == "completed"
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 def test_an_answer_goes_on_when_its_client_is_back_and_nothing_is_said_twice(
     tmp_path: Path,
 ) -> None:
-    with Serve(tmp_path, TALE, rate=200, tables=HERE) as server, Socket(server.url) as socket:
+    lives = Lives(tmp_path, [A_TALE])
+    with lives.life(200) as (gateway, _), Socket(gateway.url) as socket:
         socket.create("a tale")
         response_id, seen = words(socket, 40)
-        server.process.send_signal(signal.SIGKILL)
-    path = f"/v1/responses/{response_id}"
-    with Serve(tmp_path, TALE, tables=HERE) as server, server.http() as http:
+        lives.crash()
+    with lives.life(2000) as (_, http):
+        path = f"{RESPONSES}/{response_id}"
         number = 2 + 1 + 40  # created, in progress, item, part, and forty words, from 0 on
         rest, _ = seen_in(http, path, 10**6, starting_after=number)
         assert seen + rest == " word" * 300
@@ -109,28 +145,27 @@ def test_an_answer_goes_on_when_its_client_is_back_and_nothing_is_said_twice(
 
 
 def test_a_turn_in_the_background_goes_on_by_itself(tmp_path: Path) -> None:
-    with Serve(tmp_path, TALE, rate=200, tables=HERE) as server, server.http() as http:
-        made = http.post("/v1/responses", json={"input": "a tale", "background": True}).json()
-        path = f"/v1/responses/{made['id']}"
+    lives = Lives(tmp_path, [A_TALE])
+    with lives.life(200) as (_, http):
+        path = kept(http, "a tale")
         seen, number = seen_in(http, path, 100)
-        server.process.send_signal(signal.SIGKILL)
-    with Serve(tmp_path, TALE, rate=200, tables=HERE) as server, server.http() as http:
+        lives.crash()
+    with lives.life(200) as (_, http):
+        more, number = seen_in(http, path, 100, starting_after=number)
+        lives.crash()
+    with lives.life(2000) as (_, http):
         rest, _ = seen_in(http, path, 10**6, starting_after=number)
-        assert seen + rest == " word" * 300
-        server.process.send_signal(signal.SIGKILL)
-    with Serve(tmp_path, TALE, tables=HERE) as server, server.http() as http:
+        assert seen + more + rest == " word" * 300
         eventually(lambda: http.get(path).json()["status"] == "completed")
-        assert text_of(http.get(path).json()) == seen + rest
+        assert text_of(http.get(path).json()) == seen + more + rest
 
 
-def test_killed_again_and_again_it_still_goes_on(tmp_path: Path) -> None:
-    path = ""
-    for _ in range(4):
+def test_a_turn_in_the_background_goes_on_after_each_kill_of_its_process(tmp_path: Path) -> None:
+    path, number = "", -1
+    for _ in range(2):
         with Serve(tmp_path, TALE, rate=100, tables=HERE) as server, server.http() as http:
-            if not path:
-                body = {"input": "a tale", "background": True}
-                path = f"/v1/responses/{http.post('/v1/responses', json=body).json()['id']}"
-            time.sleep(0.3)
+            path = path or kept(http, "a tale")
+            _, number = seen_in(http, path, 100, starting_after=number)
             server.process.send_signal(signal.SIGKILL)
     with Serve(tmp_path, TALE, tables=HERE) as server, server.http() as http:
         eventually(lambda: http.get(path).json()["status"] == "completed")
@@ -138,16 +173,14 @@ def test_killed_again_and_again_it_still_goes_on(tmp_path: Path) -> None:
 
 
 def test_each_engine_that_works_on_it_has_a_number_of_its_own(tmp_path: Path) -> None:
-    script = TALE.replace('do = "say", text = " word"', 'do = "mark"')
+    lives = Lives(tmp_path, [Reply(when="tale", then=(Mark(times=300),))])
     path, number = "", 0
     for _ in range(3):
-        with Serve(tmp_path, script, rate=100, tables=HERE) as server, server.http() as http:
-            if not path:
-                body = {"input": "a tale", "background": True}
-                path = f"/v1/responses/{http.post('/v1/responses', json=body).json()['id']}"
+        with lives.life(100) as (_, http):
+            path = path or kept(http, "a tale")
             _, number = seen_in(http, path, 100, starting_after=number)
-            server.process.send_signal(signal.SIGKILL)
-    with Serve(tmp_path, script, tables=HERE) as server, server.http() as http:
+            lives.crash()
+    with lives.life(2000) as (_, http):
         eventually(lambda: http.get(path).json()["status"] == "completed")
         marks = re.findall(r"\.(\d+)@(\w+)\.a(\d+)", text_of(http.get(path).json()))
     assert [int(index) for index, _, _ in marks] == list(range(300))
@@ -155,53 +188,60 @@ def test_each_engine_that_works_on_it_has_a_number_of_its_own(tmp_path: Path) ->
     assert len({engine for _, engine, _ in marks}) == 4
 
 
+def lose_journal(folder: Path) -> None:
+    for each in (folder / "turns.db-said").iterdir():
+        each.unlink()
+
+
 def test_one_whose_journal_is_lost_says_so(tmp_path: Path) -> None:
-    with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, Socket(server.url) as socket:
+    lives = Lives(tmp_path, [A_STORY])
+    with lives.life(500) as (gateway, _), Socket(gateway.url) as socket:
         socket.create("a story")
         response_id, _ = words(socket, 5)
-        server.process.send_signal(signal.SIGKILL)
-    for each in (tmp_path / "turns.db-said").iterdir():
-        each.unlink()
-    with Serve(tmp_path, STORY, tables=HERE) as server, server.http() as http:
-        found = http.get(f"/v1/responses/{response_id}").json()
+        lose_journal(lives.crash())
+    with lives.life(2000) as (_, http):
+        found = http.get(f"{RESPONSES}/{response_id}").json()
         assert (found["status"], found["error"]["code"]) == ("failed", "lost_midway")
 
 
 def test_one_that_is_lost_again_and_again_has_numbers_of_its_own_each_time(
     tmp_path: Path,
 ) -> None:
+    lives = Lives(tmp_path, [A_STORY])
     path, firsts = "", []
     for _ in range(3):
-        with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, server.http() as http:
-            if not path:
-                body = {"input": "a story", "background": True}
-                path = f"/v1/responses/{http.post('/v1/responses', json=body).json()['id']}"
+        with lives.life(500) as (_, http):
+            path = path or kept(http, "a story")
             with http.stream("GET", f"{path}?stream=true") as stream:
                 told = next(line for line in stream.iter_lines() if line.startswith("data: {"))
                 firsts.append(json.loads(told[6:])["sequence_number"])
-            server.process.send_signal(signal.SIGKILL)
-        for each in (tmp_path / "turns.db-said").iterdir():
-            each.unlink()
+            lose_journal(lives.crash())
     assert firsts == [0, 1_000_000, 2_000_000]
 
 
-def test_nobody_hears_of_a_turn_before_it_is_on_record_and_the_engine_does_not_wait(
+def test_a_client_hears_of_a_turn_when_it_is_on_record_and_the_engine_does_not_wait(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = gateway.gateway.keeper.store
-    accept, waiting = store.accept, asyncio.Event()
+    store, generate = gateway.gateway.keeper.store, gateway.engine.generate
+    accept, waiting, finished = store.accept, asyncio.Event(), threading.Event()
 
     async def slowly(turn: Any) -> Any:
         await waiting.wait()
         return await accept(turn)
 
+    async def noted(work: Any) -> AsyncGenerator[Any, None]:
+        async for each in generate(work):
+            if isinstance(each, Finished):
+                finished.set()
+            yield each
+
     monkeypatch.setattr(store, "accept", slowly)
-    gateway.engine.play([Reply(then=(Say("word "), Stall(0.5), Say("end")))])
+    monkeypatch.setattr(gateway.engine, "generate", noted)
     with Socket(gateway.url) as socket:
         socket.create("hi")
-        eventually(lambda: gateway.engine.running() == 1)
-        with pytest.raises(TimeoutError):
-            socket.read(timeout=0.2)
+        assert finished.wait(PATIENCE_S)
+        socket.send(type="response.interrupt", response_id="resp_unknown")
+        assert socket.read()["type"] == "error"  # the first that it hears
         gateway.run(_set(waiting))
         kinds = [event["type"] for event in socket.until_end()]
     assert kinds[0] == "response.created"

@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gateway.test_durable import HERE, STORY, words
+from tests.gateway.test_durable import A_STORY, HERE, words
+from tests.gateway.test_recovery import Gate, left_by_crash
 from tests.gateway.test_resume import begin, resume
 from tests.support.http import said
-from tests.support.process import Serve
-from tests.support.server import RunningGateway
+from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Reply, Say, Stall
 from vivace.errors import StoreError
-
-
-class Gate:
-    """Calls of a store's method wait here until it is opened."""
-
-    def __init__(self, gateway: RunningGateway, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._gateway = gateway
-        self._open = asyncio.Event()
-        self.waiting = 0
-        store = gateway.gateway.keeper.store
-        call = getattr(store, name)
-
-        async def late(*given: Any) -> Any:
-            self.waiting += 1
-            await self._open.wait()
-            return await call(*given)
-
-        monkeypatch.setattr(store, name, late)
-
-    def open(self) -> None:
-        async def work() -> None:
-            self._open.set()
-
-        self._gateway.run(work())
 
 
 def test_a_turn_that_is_refused_after_its_engine_has_finished_says_so(
@@ -103,13 +77,18 @@ def test_a_successor_on_record_that_may_not_begin_has_an_end_and_keeps_its_steer
 
 
 def test_a_turn_that_may_not_go_on_after_a_restart_ends_for_who_comes_back(tmp_path: Path) -> None:
-    with Serve(tmp_path, STORY, rate=500, tables=HERE) as server, Socket(server.url) as socket:
-        socket.create("a story", model="local-model")
+    before = tmp_path / "before"
+    before.mkdir()
+    here, renamed = (configuration(**HERE, engine=each) for each in ({}, {"model": "another"}))
+    with (
+        RunningGateway([A_STORY], config=here, base=before) as gateway,
+        Socket(gateway.url) as socket,
+    ):
+        socket.create("a story", model=MODEL)
         response_id, _ = words(socket, 5)
-        server.process.send_signal(signal.SIGKILL)
-    renamed = {"model": "another-model"}
-    with Serve(tmp_path, STORY, engine=renamed, tables=HERE) as server, server.http() as http:
-        with Socket(server.url) as socket:
+        after = left_by_crash(before, tmp_path / "after")
+    with RunningGateway(config=renamed, base=after) as gateway, gateway.http as http:
+        with Socket(gateway.url) as socket:
             resume(socket, response_id)
             failed = socket.until_end()[-1]
         assert failed["response"]["error"]["code"] == "model_not_found"
@@ -121,7 +100,10 @@ def test_what_follows_a_steered_turn_is_found_though_only_the_store_knows_that_o
     gateway: RunningGateway,
 ) -> None:
     gateway.engine.play(
-        [Reply(when="y", then=(Say("b "), Stall(1), Say("c"))), Reply(then=(Say("a "), Stall(60)))]
+        [
+            Reply(when="y", then=(Say("b "), Stall(600), Say("c"))),
+            Reply(then=(Say("a "), Stall(60))),
+        ]
     )
     with Socket(gateway.url) as old, Socket(gateway.url) as new:
         response_id, _ = begin(old)
@@ -130,7 +112,10 @@ def test_what_follows_a_steered_turn_is_found_though_only_the_store_knows_that_o
         old.until("response.created")
         gateway.run(gateway.gateway.archive.events.delete(response_id, "local"))
         resume(new, response_id)
-        assert said(new.until_ends(2)[-1]["response"]) == "b c"
+        first = new.until_end()
+        gateway.go_on("b ")
+        assert first[-1]["response"]["id"] == response_id
+        assert said(new.until_ends(1)[-1]["response"]) == "b c"
 
 
 def test_a_steer_that_the_store_did_not_take_does_not_cost_its_turn_the_end_on_record(

@@ -1,21 +1,27 @@
-"""A gateway whose engines are in other processes, which die, freeze and come back."""
+"""A gateway whose engines are at engine nodes, which die, freeze and come back."""
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.fleets import KEY, Fleet
+from tests.support.http import RESPONSES, bearer, keys
 from tests.support.nodes import KEYED, EngineProcess
+from tests.support.ports import free_port
 from tests.support.process import Serve
+from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
+from vivace.conversation.deltas import Delta
+from vivace.engines.base import Work
+from vivace.engines.scripted import Mark, Reply
 
 WORDS = 300
 SCRIPT = f"""
@@ -26,14 +32,21 @@ then = [{{ do = "mark", times = {WORDS} }}]
 when = "who"
 then = [{{ do = "mark", times = 1 }}]
 """
+STALLS = """
+[[replies]]
+when = "mark"
+then = [{ do = "mark", times = 20 }, { do = "stall", seconds = 3600 }]
+"""
+PATIENT = {"silence_seconds": 600}
+TIERS = [{"name": "fast", "engines": ["coder"]}]
 
 
 @contextmanager
-def fleet(folder: Path, *nodes: EngineProcess, **more: Any) -> Iterator[Serve]:
+def fleet(folder: Path, *urls: str, **more: Any) -> Iterator[Serve]:
     tables = {
         "engines": [],
-        "tiers": [{"name": "fast", "engines": ["coder"]}],
-        "fleet": {"engines": [each.url for each in nodes]},
+        "tiers": TIERS,
+        "fleet": {"engines": list(urls)},
     }
     with Serve(folder, tables=tables | more, environment=KEYED) as server:
         yield server
@@ -48,50 +61,6 @@ def text_of(events: list[dict[str, Any]]) -> str:
     return "".join(each["delta"] for each in events if each["type"].endswith("text.delta"))
 
 
-def test_engines_of_nodes_answer(tmp_path: Path) -> None:
-    with EngineProcess(tmp_path, "a", SCRIPT) as node, fleet(tmp_path, node) as server:
-        answer = httpx.post(f"{server.url}/responses", json={"input": "mark"}).json()
-        assert answer["status"] == "completed"
-        said = words(answer["output"][0]["content"][0]["text"])
-        assert [number for number, _ in said] == list(range(WORDS))
-        assert "coder@a" in server.http().get("/metrics").text
-
-
-def test_a_gateway_may_be_there_before_its_nodes(tmp_path: Path) -> None:
-    node = EngineProcess(tmp_path, "a", SCRIPT)
-    tables = {
-        "engines": [],
-        "tiers": [{"name": "fast", "engines": ["coder"]}],
-        "fleet": {"engines": [node.url]},
-    }
-    with Serve(tmp_path, tables=tables, environment=KEYED) as server, node:
-        answer = httpx.post(f"{server.url}/responses", json={"input": "who"}).json()
-        assert answer["status"] == "completed"
-
-
-@pytest.mark.parametrize("fault", ["kill", "freeze"])
-def test_an_answer_goes_on_when_its_node_is_lost(tmp_path: Path, fault: str) -> None:
-    with (
-        EngineProcess(tmp_path, "a", SCRIPT, rate=200) as one,
-        EngineProcess(tmp_path, "b", SCRIPT, rate=200) as other,
-        fleet(tmp_path, one, other) as server,
-        Socket(server.url) as socket,
-    ):
-        socket.create("mark")
-        events = until(socket, lambda said: bool(said))
-        first = words(text_of(events))[0][1]
-        home = one if one.name in _at_work(server) else other
-        lost = time.monotonic()
-        getattr(home, fault)()
-        events += until(socket, lambda said: bool(said) and said[-1][1] != first)
-        late = time.monotonic() - lost
-        events += socket.until_end()
-        said = words(text_of(events))
-        assert [number for number, _ in said] == list(range(WORDS))
-        assert events[-1]["type"] == "response.completed"
-        assert late < (0.8 if fault == "kill" else 1.8)  # of that a second is silence
-
-
 def until(socket: Socket, enough: Callable[[list[tuple[int, str]]], bool]) -> list[dict[str, Any]]:
     """Events, up to the first whose words are so."""
     events: list[dict[str, Any]] = []
@@ -100,131 +69,151 @@ def until(socket: Socket, enough: Callable[[list[tuple[int, str]]], bool]) -> li
     return events
 
 
-def _at_work(server: Serve) -> list[str]:
-    """Nodes with an engine that has a turn."""
-    text = server.http().get("/metrics").text
-    return re.findall(r'vivace_engine_running\{engine="coder@(\w+)"\} 1\.0', text)
+# -- processes ------------------------------------------------------------------------------------
 
 
-def test_a_node_that_comes_back_is_used_again(tmp_path: Path) -> None:
-    with EngineProcess(tmp_path, "a", SCRIPT) as node, fleet(tmp_path, node) as server:
-        node.kill()
-        eventually(lambda: server.http().get("/readyz").status_code == 503)
-        refused = httpx.post(f"{server.url}/responses", json={"input": "who"})
-        assert refused.status_code == 503
-        assert refused.json()["error"]["code"] == "engine_unavailable"
-        with EngineProcess(tmp_path, "a", SCRIPT, port=node.port):
-            eventually(lambda: server.http().get("/readyz").status_code == 200)
-            answer = httpx.post(f"{server.url}/responses", json={"input": "who"}).json()
-            assert answer["status"] == "completed"
+@pytest.mark.release
+def test_gateway_answers_with_engines_of_nodes_that_start_later(tmp_path: Path) -> None:
+    node = EngineProcess(tmp_path, "a", SCRIPT)
+    with fleet(tmp_path, node.url) as server, node:
+        answer = httpx.post(f"{server.url}/responses", json={"input": "mark"}).json()
+        assert answer["status"] == "completed"
+        said = words(answer["output"][0]["content"][0]["text"])
+        assert [number for number, _ in said] == list(range(WORDS))
+        assert "coder@a" in server.http().get("/metrics").text
 
 
-def test_a_key_that_is_not_the_nodes_is_told_to_who_runs_it(tmp_path: Path) -> None:
-    with EngineProcess(tmp_path, "a", SCRIPT) as node:
-        tables = {
-            "engines": [],
-            "tiers": [{"name": "fast", "engines": ["coder"]}],
-            "fleet": {"engines": [node.url]},
-        }
-        environment = {"VIVACE_FLEET_KEY": "another key than the node has"}
-        server = Serve(tmp_path, tables=tables, environment=environment)
-        try:
-            eventually(lambda: "has another key than this gateway" in server.log, 15)
-            assert environment["VIVACE_FLEET_KEY"] not in server.log
-        finally:
-            server.__exit__(None, None, None)
+@pytest.mark.parametrize("fault", ["kill", pytest.param("freeze", marks=pytest.mark.release)])
+def test_an_answer_goes_on_when_its_node_is_lost(tmp_path: Path, fault: str) -> None:
+    with ExitStack() as stack:
+        home = stack.enter_context(EngineProcess(tmp_path, "a", STALLS, engine=PATIENT))
+        port = free_port()
+        server = stack.enter_context(fleet(tmp_path, home.url, f"ws://127.0.0.1:{port}"))
+        socket = stack.enter_context(Socket(server.url))
+        socket.create("mark")
+        events = until(socket, lambda said: bool(said) and said[-1][0] == 19)
+        stack.enter_context(EngineProcess(tmp_path, "b", SCRIPT, port=port, engine=PATIENT))
+        eventually(lambda: "coder@b" in server.http().get("/metrics").text)
+        getattr(home, fault)()
+        events += socket.until_end()
+        said = words(text_of(events))
+        assert [number for number, _ in said] == list(range(WORDS))
+        assert len({who for _, who in said}) == 2
+        assert events[-1]["type"] == "response.completed"
 
 
-# -- one node, several gateways -------------------------------------------------------------------
-
-LONG = """
-[[replies]]
-when = "mark"
-then = [{ do = "mark", times = 400 }]
-[[replies]]
-when = "who"
-then = [{ do = "mark", times = 1 }]
-"""
+# -- in one process -------------------------------------------------------------------------------
 
 
-@contextmanager
-def two_gateways(folder: Path, *urls: str) -> Iterator[tuple[Serve, Serve]]:
-    tables = {
-        "engines": [],
-        "tiers": [{"name": "fast", "engines": ["coder"]}],
-        "fleet": {"engines": list(urls)},
-    }
-    folders = [folder / "one", folder / "other"]
-    for each in folders:
-        each.mkdir()
-    with (
-        Serve(folders[0], tables=tables, environment=KEYED, owners=("ada", "bob")) as one,
-        Serve(folders[1], tables=tables, environment=KEYED, owners=("ada", "bob")) as other,
-    ):
-        yield one, other
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    """Engines stop in the middle of an answer until they are let go."""
+    monkeypatch.setenv("VIVACE_FLEET_KEY", KEY)
+    replies = [
+        Reply(when="mark", then=(Mark(times=WORDS),)),
+        Reply(when="who", then=(Mark(times=1),)),
+    ]
+    with ExitStack() as stack:
+        yield Fleet(stack, "", replies)
 
 
-def test_what_finds_no_slot_waits_at_the_node_whichever_gateway_it_came_by(tmp_path: Path) -> None:
-    with (
-        EngineProcess(tmp_path, "a", LONG, engine={"slots": 1}) as node,
-        two_gateways(tmp_path, node.url) as (one, other),
-        one.socket("ada") as first,
-        other.socket("bob") as second,
-    ):
+def gateway(nodes: Fleet, **tables: Any) -> RunningGateway:
+    return nodes.gateway(store={"path": ":memory:"}, keys=keys("ada", "bob"), **tables)
+
+
+def client(server: RunningGateway, owner: str = "ada") -> httpx.Client:
+    http = server.http
+    http.headers.update(bearer(owner))
+    return http
+
+
+def test_a_node_that_comes_back_is_used_again(nodes: Fleet) -> None:
+    node = nodes.node()
+    server = gateway(nodes)
+    node.kill()
+    http = client(server)
+    eventually(lambda: http.get("/readyz").status_code == 503)
+    refused = http.post(RESPONSES, json={"input": "who"})
+    assert refused.status_code == 503
+    assert refused.json()["error"]["code"] == "engine_unavailable"
+    nodes.restart(node)
+    eventually(lambda: http.get("/readyz").status_code == 200)
+    assert http.post(RESPONSES, json={"input": "who"}).json()["status"] == "completed"
+
+
+def test_a_key_that_is_not_the_nodes_is_told_to_who_runs_it(
+    nodes: Fleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node, other = nodes.node(), "another key than the node has"
+    monkeypatch.setenv("VIVACE_FLEET_KEY", other)
+    config = configuration(engines=[], tiers=TIERS, fleet={"engines": [node.url]})
+    with RunningGateway(config=config):
+        eventually(lambda: "has another key than this gateway" in caplog.text)
+    assert other not in caplog.text
+
+
+def test_what_finds_no_slot_waits_at_the_node_whichever_gateway_it_came_by(nodes: Fleet) -> None:
+    nodes.node(slots=1)
+    one, other = gateway(nodes), gateway(nodes)
+    with Socket(one.url, bearer("ada")) as first, Socket(other.url, bearer("bob")) as second:
         first.create("mark")
         until(first, lambda said: bool(said))
         second.create("who")
-        events = second.until_end()
+        events = [second.read(), second.read()]
+        nodes.go()
+        events += second.until_end()
         kinds = [each["type"] for each in events]
         assert kinds[:3] == ["response.created", "response.queued", "response.in_progress"]
         assert kinds[-1] == "response.completed"
         assert first.until_end()[-1]["type"] == "response.completed"
 
 
-def test_one_that_waits_goes_where_there_is_room(tmp_path: Path) -> None:
-    late = EngineProcess(tmp_path, "b", LONG, engine={"slots": 1})
-    late.kill()
-    with (
-        EngineProcess(tmp_path, "a", LONG, rate=100, engine={"slots": 1}) as node,
-        fleet(tmp_path, node, late) as server,
-        server.socket() as first,
-        server.socket() as second,
-    ):
+def test_one_that_waits_goes_where_there_is_room(nodes: Fleet) -> None:
+    node, port = nodes.node(slots=1), free_port()
+    server = gateway(nodes, fleet={"engines": [node.url, f"ws://127.0.0.1:{port}"]})
+    with Socket(server.url, bearer("ada")) as first, Socket(server.url, bearer("ada")) as second:
         first.create("mark")
         until(first, lambda said: bool(said))
         second.create("who")
         assert second.until("response.queued")
-        with EngineProcess(tmp_path, "b", LONG, port=late.port, engine={"slots": 1}):
-            began = time.monotonic()
-            assert second.until_end()[-1]["type"] == "response.completed"
-            assert time.monotonic() - began < 3  # the first takes four seconds
+        nodes.node(slots=1, port=port)
+        assert second.until_end()[-1]["type"] == "response.completed"
+        assert node.running == 1
         first.vanish()
 
 
-def test_a_key_with_much_to_do_leaves_another_its_turn(tmp_path: Path) -> None:
-    with (
-        EngineProcess(tmp_path, "a", SCRIPT, rate=200, engine={"slots": 1}) as node,
-        two_gateways(tmp_path, node.url) as (one, other),
-        one.socket("ada") as hog,
-        other.socket("bob") as modest,
-    ):
-        for number in range(10):  # a second and a half each
-            hog.create("mark", stream_id=f"lane{number}")
+def test_a_key_with_much_to_do_leaves_another_its_turn(
+    nodes: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = nodes.node(slots=1)
+    one, other = gateway(nodes), gateway(nodes)
+    generate, begun = node.engine.generate, list[str]()
+
+    def watched(work: Work) -> AsyncGenerator[Delta, None]:
+        begun.append(str(work.prompt))
+        return generate(work)
+
+    monkeypatch.setattr(node.engine, "generate", watched)
+    with Socket(one.url, bearer("ada")) as hog, Socket(other.url, bearer("bob")) as modest:
+        for number in range(10):
+            hog.create("mark much", stream_id=f"lane{number}")
         until(hog, lambda said: bool(said))
-        began = time.monotonic()
-        modest.create("mark")
-        assert modest.until_end(15)[-1]["type"] == "response.completed"
-        assert time.monotonic() - began < 6
+        eventually(lambda: node.node._works.waiting("coder") == 9)
+        modest.create("mark little")
+        eventually(lambda: node.node._works.waiting("coder") == 10)
+        nodes.go()
+        assert modest.until_end()[-1]["type"] == "response.completed"
+        [place] = [place for place, work in enumerate(begun) if "mark little" in work]
+        assert place <= 2
         hog.vanish()
 
 
-def test_two_nodes_of_one_name_are_told_of_and_one_answers(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    with (
-        EngineProcess(tmp_path, "a", SCRIPT) as node,
-        EngineProcess(tmp_path / "other", "a", SCRIPT) as like,
-        fleet(tmp_path, node, like) as server,
-    ):
-        eventually(lambda: "two engine nodes call themselves 'a'" in server.log)
-        answer = httpx.post(f"{server.url}/responses", json={"input": "who"}).json()
-        assert answer["status"] == "completed"
+def test_two_nodes_of_one_name_are_told_of_and_one_answers(
+    nodes: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        nodes.node(name="a")
+    server = gateway(nodes)
+    eventually(lambda: "two engine nodes call themselves 'a'" in caplog.text)
+    answer = client(server).post(RESPONSES, json={"input": "who"}).json()
+    assert answer["status"] == "completed"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from vivace.conversation.deltas import Delta, Finished
 from vivace.engines.base import Chat, Work
 from vivace.engines.scripted import Act, Call, Fail, Reply, Say, ScriptedEngine, Stall, Think
 from vivace.errors import CannotContinue, EngineDied, EngineError
+from vivace.gateway import listening
 from vivace.scheduling.placement import Breaker
 
 ANSWER: tuple[Act, ...] = (
@@ -293,7 +294,8 @@ def test_a_turn_that_waits_for_its_next_engine_can_be_redirected(how: str) -> No
                 next(each for each in engines.engines if each is not holding).die("killed")
 
             gateway.run(kill())
-            time.sleep(0.1)  # now it waits behind the one that holds
+            waits = 'vivace_queue_length{kind="agent",tier="fast"} 1.0'
+            eventually(lambda: waits in metrics(gateway))
             if how == "steer":
                 socket.send(type="response.steer", previous_response_id=target, input="turn round")
             else:
@@ -331,6 +333,23 @@ def test_thoughts_that_were_ended_stay_ended_when_the_engine_dies() -> None:
 # -- silence --------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When engines were looked at, by a clock that goes on at each look only.
+
+    An engine that works does some of it between two looks, however slow the machine is.
+    """
+    times: list[float] = []
+
+    def look() -> float:
+        times.append(len(times) * listening._LOOK)
+        return times[-1]
+
+    monkeypatch.setattr(listening, "time", SimpleNamespace(monotonic=look))
+    return times
+
+
+@pytest.mark.usefixtures("looks")
 def test_a_turn_leaves_an_engine_that_falls_silent_and_comes_back_when_it_speaks() -> None:
     with RunningGateway(config=pool(rate=100, silence_seconds=0.6)) as gateway:
         engines = Pool(gateway, Say(" word", times=60))
@@ -371,6 +390,7 @@ def metrics(gateway: RunningGateway) -> str:
     return gateway.http.get("/metrics").text
 
 
+@pytest.mark.usefixtures("looks")
 def test_where_nobody_else_could_go_on_a_silent_engine_is_waited_for() -> None:
     with RunningGateway(config=pool(1, rate=100, silence_seconds=0.3)) as gateway:
         engines = Pool(gateway, Say(" word", times=20))
@@ -393,21 +413,35 @@ def test_where_nobody_else_could_go_on_a_silent_engine_is_waited_for() -> None:
             eventually(lambda: 'vivace_engine_up{engine="replica0"} 1.0' in metrics(gateway))
 
 
-def test_an_engine_that_serves_others_is_not_silent_for_one_that_waits() -> None:
+def test_an_engine_that_serves_others_is_not_silent_for_one_that_waits(
+    looks: list[float],
+) -> None:
     with RunningGateway(config=pool(rate=100, silence_seconds=0.4)) as gateway:
-        engines = Pool(gateway, Say("a "), Stall(1.5), Say("b"))
-        for _ in range(2):
-            assert said(engines.ask()[-1]["response"]) == "a b"
-            assert len(engines.given) == 1
+        engines = Pool(gateway, Say("a "), Stall(3600), Say("b"))
+        with Socket(gateway.url) as socket:
+            socket.create("Go", model="fast")
+            busy = engines.where()
+            until_looked(looks)
+            [request] = busy._requests
+            request.stalled_until = 0.0
+            assert said(socket.until_end()[-1]["response"]) == "a b"
+        assert len(engines.given) == 1
 
 
-def test_a_client_that_takes_nothing_makes_no_engine_silent() -> None:
+def until_looked(looks: list[float], count: int = 6) -> None:
+    """Wait for so many looks at the engines."""
+    before = len(looks)
+    eventually(lambda: len(looks) >= before + count)
+
+
+def test_a_client_that_takes_nothing_makes_no_engine_silent(looks: list[float]) -> None:
     with RunningGateway(config=pool(rate=5000, silence_seconds=0.3)) as gateway:
         engines = Pool(gateway, Say("word " * 40, times=200))
         with Socket(gateway.url, receive_buffer=4096) as socket:
             socket.create("Go", model="fast", store=False)
-            time.sleep(1.5)
-            events = socket.until_end(30)
+            eventually(lambda: bool(gateway.gateway.connections._unread))
+            until_looked(looks)
+            events = socket.until_end()
         assert len(deltas(events)) == 5 * 40 * 200
         assert len(engines.given) == 1
         assert engines.failovers("silent") == 0

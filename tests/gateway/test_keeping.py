@@ -1,4 +1,7 @@
-"""An outlet of a kept turn: engines go on while the store is slow, and no word is missed."""
+"""An outlet of a kept turn: engines go on while the store is slow, and no word is missed.
+
+Time is virtual throughout.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import asyncio
 import random
 
 from tests.conversation.test_keeping import ACCEPTED, COMPLETED, CREATED, word
+from tests.support import virtual_time
+from tests.support.virtual_time import elapse
 from vivace.conversation.keeping import END, TURN, Keeping, steer
 from vivace.gateway.keeping.outlet import KeptOutlet
 from vivace.protocol.events import Event
@@ -36,7 +41,7 @@ def test_a_slow_store_holds_back_words_and_not_whoever_says_them() -> None:
         await outlet.recorded(TURN)
         assert client.heard == [CREATED, word(1)]
 
-    asyncio.run(main())
+    virtual_time.run(main())
 
 
 def test_whoever_waits_for_the_end_to_be_out_waits_for_the_record() -> None:
@@ -46,13 +51,13 @@ def test_whoever_waits_for_the_end_to_be_out_waits_for_the_record() -> None:
         await outlet.recorded(TURN)
         await outlet.send([CREATED, COMPLETED])
         out = asyncio.create_task(outlet.drained())
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         assert not out.done()
         await outlet.recorded(END)
         await out
         assert client.heard == [CREATED, COMPLETED]
 
-    asyncio.run(main())
+    virtual_time.run(main())
 
 
 def test_a_store_that_is_away_for_long_holds_up_the_engine_in_the_end() -> None:
@@ -60,16 +65,16 @@ def test_a_store_that_is_away_for_long_holds_up_the_engine_in_the_end() -> None:
         outlet = KeptOutlet(Client(), Keeping())
 
         async def say() -> None:
-            for number in range(100_000):
+            for number in range(10_000):
                 await outlet.send([word(number)])
 
         saying = asyncio.create_task(say())
-        await asyncio.sleep(0.2)
+        await elapse(0.2)
         assert not saying.done()
         await outlet.recorded(TURN)
         await asyncio.wait_for(saying, 20)
 
-    asyncio.run(main())
+    virtual_time.run(main())
 
 
 def test_a_client_that_has_left_holds_up_nobody() -> None:
@@ -82,7 +87,7 @@ def test_a_client_that_has_left_holds_up_nobody() -> None:
             await outlet.send([CREATED])
             await outlet.drained()
 
-    asyncio.run(main())
+    virtual_time.run(main())
 
 
 def test_a_sending_that_is_broken_off_anywhere_loses_nothing_and_says_nothing_twice() -> None:
@@ -106,7 +111,7 @@ def test_a_sending_that_is_broken_off_anywhere_loses_nothing_and_says_nothing_tw
         assert client.heard == said
 
     for seed in range(25):
-        asyncio.run(main(seed))
+        virtual_time.run(main(seed))
 
 
 def test_what_comes_while_a_word_is_on_its_way_goes_after_it() -> None:
@@ -125,7 +130,7 @@ def test_what_comes_while_a_word_is_on_its_way_goes_after_it() -> None:
             await outlet.drained()
         assert client.heard == [word(1), word(2), ACCEPTED, word(3)]
 
-    asyncio.run(main())
+    virtual_time.run(main())
 
 
 async def _later(outlet: KeptOutlet, chance: random.Random) -> None:

@@ -18,6 +18,7 @@ from tests.support.keyring import Keyring, SharedKeyring
 from tests.support.postgres import Postgres
 from tests.support.proxy import Proxy
 from tests.support.server import RunningGateway, configuration
+from tests.support.waiting import PATIENCE_S
 from vivace.config import LOCAL, KeyConfig
 from vivace.errors import ConfigError, StoreAway, Unauthorized
 from vivace.gateway.auth import Keys
@@ -50,7 +51,7 @@ def behind_proxy(postgres: Postgres, check: Check) -> None:
             table = PostgresKeys(postgres.url(url.rpartition("/")[2], proxy.port))
             keys = SharedKeys(table, "PostgreSQL")
             try:
-                await asyncio.wait_for(check(keys, proxy, SharedKeyring(url)), 30)
+                await asyncio.wait_for(check(keys, proxy, SharedKeyring(url)), PATIENCE_S)
             finally:
                 await keys.close()
 
@@ -62,22 +63,30 @@ def cut(keys: SharedKeys, proxy: Proxy) -> Callable[[], None]:
     port, proxy._server_port = proxy._server_port, 1
     assert isinstance(keys._table, PostgresKeys)
     keys._table._connections._drop_idle()
+    wait_for_answers(0.3)
 
     def heal() -> None:
         proxy._server_port = port
+        wait_for_answers(PATIENCE_S)
 
     return heal
 
 
+def wait_for_answers(seconds: float) -> None:
+    connections._PATIENCE = connections._IN_TROUBLE = seconds
+
+
 @pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_PATIENCE", 0.3)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is there may be slow; one that was ``cut`` is not waited for."""
+    for name in ("_PATIENCE", "_IN_TROUBLE", "_TRY"):
+        monkeypatch.setattr(connections, name, PATIENCE_S)
 
 
 # -- a database that is away ----------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("_patient")
 def test_known_keys_stay_while_it_is_away_and_what_was_done_meanwhile_counts_when_it_is_back(
     postgres: Postgres, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -107,7 +116,7 @@ def test_known_keys_stay_while_it_is_away_and_what_was_done_meanwhile_counts_whe
     assert back == "the keys of PostgreSQL can be read again"
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("_patient")
 def test_a_server_that_has_never_read_them_lets_in_whom_it_knows_otherwise_and_nobody_else(
     postgres: Postgres,
 ) -> None:
@@ -132,7 +141,7 @@ def test_a_server_that_has_never_read_them_lets_in_whom_it_knows_otherwise_and_n
     behind_proxy(postgres, check)
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("_patient")
 def test_a_server_that_has_never_read_them_takes_nobody_for_its_own_user(
     postgres: Postgres,
 ) -> None:
@@ -210,7 +219,7 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.usefixtures("_impatient")
+@pytest.mark.usefixtures("_patient")
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 def test_after_any_changes_and_lost_answers_who_looks_knows_what_there_is(

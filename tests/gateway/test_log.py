@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ from vivace.conversation.log import (
 from vivace.conversation.replay import events_of, replay
 from vivace.conversation.turn import Turn
 from vivace.engines.scripted import Call, Die, Reply, Say, Stall, Think
-from vivace.gateway.ids import new_id
+from vivace.gateway import ids
 from vivace.gateway.runs import Run
 from vivace.protocol.codec import encode
 from vivace.protocol.events import Event as SentEvent
@@ -40,7 +40,7 @@ REPLIES = [
     Reply(when="^Summarise the conversation", then=(Say("They like cobalt."),)),
     Reply(when="left", then=(Say("Going left."),)),
     Reply(when="riddle", then=(Think("Let me see. " * 20_000), Say("A shadow."))),
-    Reply(when="slowly", then=(Think("Well"), Stall(1), Think(" then."), Say("word " * 20_000))),
+    Reply(when="slowly", then=(Think("Well"), Stall(600), Think(" then."), Say("word " * 20_000))),
     Reply(when="tools", then=(Call("f", '{"a": 1}'), Call("patch", "*** Begin", custom=True))),
     Reply(when="dies", then=(Think("I feel"), Say("faint"), Die())),
     Reply(when="story", then=(Think("Hm."), Say("Once upon a time ", times=20_000))),
@@ -100,6 +100,7 @@ def one_slot() -> Iterator[RunningGateway]:
 def socket(one_slot: RunningGateway) -> Iterator[Socket]:
     with Socket(one_slot.url) as socket:
         yield socket
+        socket.vanish()  # it may have left a story unread, and would wait for a goodbye
 
 
 def until(socket: Socket, kind: str) -> list[Event]:
@@ -141,12 +142,16 @@ def test_one_that_is_stopped(journal: Journal, socket: Socket, how: str, until_t
         journal.check(socket.until_end())
 
 
-def test_one_that_is_steered_when_its_thoughts_are_whole(journal: Journal, socket: Socket) -> None:
+def test_one_that_is_steered_when_its_thoughts_are_whole(
+    journal: Journal, one_slot: RunningGateway, socket: Socket
+) -> None:
     socket.create("Think slowly")
     events = until(socket, "response.reasoning_text.delta")
     target = events[0]["response"]["id"]
     steer = {"type": "response.steer", "previous_response_id": target, "input": "Go left"}
     socket.send(**steer, when="item_end")
+    events += until(socket, "response.steer.accepted")
+    one_slot.go_on()
     events += socket.until_end()
     assert events[-1]["response"]["incomplete_details"] == {"reason": "steered"}
     assert any(isinstance(entry, SteerAtItemEnd) for entry in journal.check(events))
@@ -201,12 +206,12 @@ def test_one_whose_client_leaves_or_loses_its_key(
         assert response == journal.turns[response_id].response
 
 
-def test_the_id_of_a_response_says_when_it_was_asked_for() -> None:
-    before = time.time_ns() // 1_000_000
-    made = [new_id("resp") for _ in range(100)]
-    after = time.time_ns() // 1_000_000
+def test_the_id_of_a_response_says_when_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(time_ns=lambda: 1_700_000_000_123_999_999)
+    monkeypatch.setattr(ids, "time", clock)
+    made = [ids.new_id("resp") for _ in range(100)]
     assert len(set(made)) == 100
     for response_id in made:
         assert re.fullmatch(r"resp_[0-9a-f]{32}", response_id)
-        assert before <= int(response_id.removeprefix("resp_")[:12], 16) <= after
-    assert re.fullmatch(r"msg_[0-9a-f]{32}", new_id("msg"))
+        assert int(response_id.removeprefix("resp_")[:12], 16) == 1_700_000_000_123
+    assert re.fullmatch(r"msg_[0-9a-f]{32}", ids.new_id("msg"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from types import SimpleNamespace
@@ -17,14 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.fleets import KEY as FLEETS_KEY
+from tests.support.fleets import Fleet
+from tests.support.http import RESPONSES
 from tests.support.nodes import FLEET_KEY as KEY
-from tests.support.nodes import KEYED, EngineProcess
-from tests.support.process import Serve
 from tests.support.server import RunningGateway, configuration
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 from vivace.config import check
 from vivace.engines.base import Card
 from vivace.engines.messages import estimate_tokens, most_tokens
+from vivace.engines.scripted import Reply, Say
 from vivace.errors import Unavailable
 from vivace.gateway.catalogue import Catalogue, Offer
 from vivace.gateway.dispatch import Dispatch
@@ -34,9 +37,8 @@ from vivace.protocol.items import Item, Message
 from vivace.scheduling.tiers import Tier
 
 CONTEXT = 1000
-SCRIPT = '[[replies]]\nthen = [{ do = "say", text = "Yes." }]\n'
-ENGINE = {"context": CONTEXT}
 TIERS = [{"name": "fast", "engines": ["coder"]}]
+post = partial(httpx.post, timeout=PATIENCE_S)
 Both = tuple[RunningGateway, RunningGateway]
 
 
@@ -76,7 +78,7 @@ def node(engine: dict[str, Any]) -> Iterator[int]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        yield ports.get(timeout=20)
+        yield ports.get(timeout=PATIENCE_S)
     finally:
         over.set()
         thread.join()
@@ -103,10 +105,7 @@ TEXTS = {
 def test_it_is_refused_or_taken_as_by_an_engine_of_its_own(
     both: Both, text: str, more: dict[str, Any]
 ) -> None:
-    answers = [
-        httpx.post(f"{each.url}/responses", json={"input": TEXTS[text], **more}, timeout=30)
-        for each in both
-    ]
+    answers = [post(f"{each.url}/responses", json={"input": TEXTS[text], **more}) for each in both]
     assert len({each.status_code for each in answers}) == 1
     if answers[0].status_code == 400:  # before any event
         here, there = ({**each.json()["error"], "request_id": None} for each in answers)
@@ -124,7 +123,7 @@ def test_a_conversation_that_grows_too_long_is_refused_alike(
         last, sizes = None, []
         for tokens in (250, 250, 250, 90, 300):
             body = {"input": words(tokens), "previous_response_id": last}
-            answer = httpx.post(f"{server.url}/responses", json=body, timeout=30)
+            answer = post(f"{server.url}/responses", json=body)
             sizes.append(answer.status_code)
             last = answer.json().get("id", last)
         ends.append((sizes, answer.json()["error"]["code"]))
@@ -135,17 +134,15 @@ def test_a_conversation_that_grows_too_long_is_refused_alike(
 def test_what_is_dropped_makes_room_also_there(both: Both) -> None:
     past = [{"role": "user", "content": words(400)} for _ in range(5)]
     for server in both:
-        answer = httpx.post(
-            f"{server.url}/responses", json={"input": past, "truncation": "auto"}, timeout=30
-        )
+        answer = post(f"{server.url}/responses", json={"input": past, "truncation": "auto"})
         assert answer.status_code == 400  # all of it is this turn's
-        first = httpx.post(f"{server.url}/responses", json={"input": past[:2]}, timeout=30)
+        first = post(f"{server.url}/responses", json={"input": past[:2]})
         body = {
             "input": past[:1],
             "previous_response_id": first.json()["id"],
             "truncation": "auto",
         }
-        assert httpx.post(f"{server.url}/responses", json=body, timeout=30).status_code == 200
+        assert post(f"{server.url}/responses", json=body).status_code == 200
 
 
 def test_tokens_are_counted_by_the_node(both: Both) -> None:
@@ -155,37 +152,55 @@ def test_tokens_are_counted_by_the_node(both: Both) -> None:
         "messages": [{"role": "user", "content": words(700)}],
     }
     counts = [
-        httpx.post(f"{each.url}/messages/count_tokens", json=body).json()["input_tokens"]
-        for each in both
+        post(f"{each.url}/messages/count_tokens", json=body).json()["input_tokens"] for each in both
     ]
     assert counts[0] == counts[1]
 
 
-def test_where_no_node_answers_nobody_is_refused_for_being_too_long(tmp_path: Path) -> None:
-    with EngineProcess(tmp_path, "n", SCRIPT, engine=ENGINE) as node:
-        tables = {"tiers": TIERS, "engines": [], "fleet": {"engines": [node.url]}}
-        with Serve(tmp_path, tables=tables, environment=KEYED) as server:
-            node.freeze()
-            asked = time.monotonic()
-            long = {"input": TEXTS["long by its bytes, and fits"]}
-            answer = httpx.post(f"{server.url}/responses", json=long, timeout=30)
-            assert answer.status_code == 503
-            assert answer.json()["error"]["code"] == "engine_unavailable"
-            assert time.monotonic() - asked < 2.5  # silence
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    monkeypatch.setenv("VIVACE_FLEET_KEY", FLEETS_KEY)
+    with ExitStack() as stack:
+        yield Fleet(stack, "", [Reply(then=(Say("Yes."),))])
 
 
-def test_another_node_is_asked_when_one_does_not_answer(tmp_path: Path) -> None:
-    with (
-        EngineProcess(tmp_path, "a", SCRIPT, engine=ENGINE) as one,
-        EngineProcess(tmp_path, "b", SCRIPT, engine=ENGINE) as other,
-    ):
-        tables = {"tiers": TIERS, "engines": [], "fleet": {"engines": [one.url, other.url]}}
-        with Serve(tmp_path, tables=tables, environment=KEYED) as server:
-            one.freeze()
-            long = {"input": TEXTS["long by its bytes, and fits"]}
-            for _ in range(4):  # each is a conversation of its own, and asks in its own order
-                answer = httpx.post(f"{server.url}/responses", json=long, timeout=30)
-                assert answer.status_code == 200
+LONG = {"input": words(90_000)}
+"""Long by its bytes, and fits the nodes of a fleet."""
+
+
+def questions(gateway: RunningGateway) -> int:
+    """How many conversations nodes are asked about."""
+    return sum(len(each._questions._asked) for each in gateway.gateway.fleet.nodes)
+
+
+def test_where_no_node_answers_nobody_is_refused_for_being_too_long(nodes: Fleet) -> None:
+    node = nodes.node()
+    gateway = nodes.gateway(store={"path": ":memory:"})
+    nodes.freeze(node)
+    with ThreadPoolExecutor(1) as aside:
+        asked = aside.submit(gateway.http.post, RESPONSES, json=LONG)
+        eventually(lambda: questions(gateway) == 1)
+        nodes.miss(node)
+        answer = asked.result()
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "engine_unavailable"
+
+
+def test_another_node_is_asked_when_one_does_not_answer(
+    nodes: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vivace.engines.remote_lengths._IN_TIME", PATIENCE_S)
+    one, _ = nodes.node(), nodes.node()
+    gateway = nodes.gateway(store={"path": ":memory:"})
+    eventually(lambda: all(each.linked.is_set() for each in gateway.gateway.fleet.nodes))
+    nodes.freeze(one)
+    with ThreadPoolExecutor(8) as aside:
+        # Each is a conversation of its own, and asks in its own order.
+        asked = [aside.submit(gateway.http.post, RESPONSES, json=LONG) for _ in range(8)]
+        eventually(lambda: questions(gateway) > 0)
+        eventually(lambda: sum(each.done() for each in asked) + questions(gateway) == 8)
+        nodes.miss(one)
+        assert {each.result().status_code for each in asked} == {200}
 
 
 # -- whom it asks ---------------------------------------------------------------------------------

@@ -13,15 +13,15 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.support.process import Serve
 from tests.support.socket import Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
-LONG = """
+LONG = f"""
 [[replies]]
 when = "long"
-then = [{ do = "say", text = " word", times = 400 }]
+then = [{{ do = "think", text = "{"Hm. " * 100_000}" }}, {{ do = "say", text = "Well." }}]
 [[replies]]
 when = "endless"
-then = [{ do = "say", text = " word", times = 1000000 }]
+then = [{{ do = "say", text = " word", times = 1000000 }}]
 """
 
 
@@ -42,8 +42,7 @@ def test_completed_responses_survive_kill_9(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(4) as pool:
             askers = [pool.submit(keep_asking, number) for number in range(4)]
-            while len(kept) < 100:
-                dead.wait(0.01)
+            eventually(lambda: len(kept) >= 100)
             server.process.send_signal(signal.SIGKILL)
             dead.set()
             for asker in askers:
@@ -56,9 +55,9 @@ def test_completed_responses_survive_kill_9(tmp_path: Path) -> None:
 
 
 def test_sigterm_lets_running_turns_finish_and_closes_sockets_with_1001(tmp_path: Path) -> None:
-    with Serve(tmp_path, LONG, rate=400) as server, Socket(server.url) as socket:
+    with Serve(tmp_path, LONG, rate=400, drain=600) as server, Socket(server.url) as socket:
         socket.create("a long answer")
-        assert socket.read()["type"] == "response.created"
+        response_id = socket.until("response.created")["response"]["id"]
         server.process.send_signal(signal.SIGTERM)
         eventually(lambda: httpx.get(f"{server.url[:-3]}/readyz").status_code == 503)
         with Socket(server.url) as late:
@@ -70,12 +69,14 @@ def test_sigterm_lets_running_turns_finish_and_closes_sockets_with_1001(tmp_path
         assert refused.status_code == 503
         assert refused.headers["retry-after"] == "1"
 
+        answer_now = {"previous_response_id": response_id, "when": "end_thinking"}
+        socket.send(type="response.steer", **answer_now)
         assert socket.until_end()[-1]["type"] == "response.completed"
         with pytest.raises(ConnectionClosed) as closed:
             socket.read()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1001
-        assert server.process.wait(10) == 0
+        assert server.process.wait(PATIENCE_S) == 0
 
 
 def test_sigterm_stops_what_does_not_finish_in_time(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_sigterm_stops_what_does_not_finish_in_time(tmp_path: Path) -> None:
         last = socket.until_end()[-1]
         assert last["type"] == "response.incomplete"
         assert last["response"]["status"] == "cancelled"
-        assert server.process.wait(10) == 0
+        assert server.process.wait(PATIENCE_S) == 0
 
 
 def test_logs_name_the_request_and_never_what_it_says(tmp_path: Path) -> None:

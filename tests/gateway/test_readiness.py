@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.process import Serve
 from tests.support.server import RunningGateway
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 from vivace.errors import StoreError
 
 
@@ -51,13 +51,13 @@ def test_an_engine_that_died_is_named(gateway: RunningGateway) -> None:
 def test_while_an_engine_loads_it_says_so_and_can_be_ended(tmp_path: Path) -> None:
     server = serve_with_llama(tmp_path, "sleep 3600")
     try:
-        eventually(lambda: status(server) == (503, "slow is loading its model\n"), 20)
+        eventually(lambda: status(server) == (503, "slow is loading its model\n"))
         asked = httpx.post(f"{server.url}/responses", json={"input": "x"})
         assert asked.status_code == 503
         assert asked.json()["error"]["code"] == "engine_unavailable"
         assert httpx.get(f"{server.url[:-3]}/healthz").status_code == 200
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(10) == -signal.SIGTERM
+        assert server.process.wait(PATIENCE_S) == -signal.SIGTERM
     finally:
         server.process.kill()
 
@@ -65,7 +65,7 @@ def test_while_an_engine_loads_it_says_so_and_can_be_ended(tmp_path: Path) -> No
 @pytest.mark.skipif(sys.platform == "win32", reason="the engine is played by a script for sh")
 def test_an_engine_that_cannot_be_started_ends_the_server_with_the_reason(tmp_path: Path) -> None:
     server = serve_with_llama(tmp_path, "echo error: no such model; exit 1")
-    assert server.process.wait(20) == 1
+    assert server.process.wait(PATIENCE_S) == 1
     assert "could not load" in server.log
     assert "no such model" in server.log
     assert "Traceback" not in server.log

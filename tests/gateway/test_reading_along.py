@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from queue import Queue
@@ -14,10 +13,20 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from tests.gateway.test_takeover import LONG, REPLIES, begun, check_whole, id_of, path
-from tests.support.fleets import KEY, Fleet
+from tests.gateway.test_takeover import (
+    LONG,
+    REPLIES,
+    begun,
+    check_whole,
+    id_of,
+    path,
+    text_of,
+    words,
+)
+from tests.support.fleets import HELD_AT, KEY, Fleet
 from tests.support.postgres import Postgres
 from tests.support.socket import Event, Socket
+from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.witness import TERMINAL
 from vivace.engines.node_logs import newest
 from vivace.gateway.elsewhere.along import ReadingAlong
@@ -30,18 +39,17 @@ from vivace.scheduling.memory import Memory
 def fleet(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     monkeypatch.setenv("VIVACE_FLEET_KEY", KEY)
     with ExitStack() as stack:
-        yield Fleet(stack, postgres.database(), REPLIES)
+        yield Fleet(stack, postgres.emptied(), REPLIES)
 
 
 class Reader:
-    """Reads a turn in a thread of its own, and knows when each event came."""
+    """Reads a turn in a thread of its own."""
 
     def __init__(self, http: httpx.Client, response_id: str, **query: Any) -> None:
         self._http, self._path = http, path(response_id)
         self._query = {"stream": "true"} | query
-        self._came: Queue[tuple[float, Event] | None] = Queue()
+        self._came: Queue[Event | None] = Queue()
         self.events: list[Event] = []
-        self.times: list[float] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -50,22 +58,25 @@ class Reader:
             with self._http.stream("GET", self._path, params=self._query, timeout=60) as stream:
                 for line in stream.iter_lines():
                     if line.startswith("data: {"):
-                        self._came.put((time.monotonic(), json.loads(line[6:])))
+                        self._came.put(json.loads(line[6:]))
         finally:
             self._came.put(None)
 
+    @property
+    def words(self) -> int:
+        """How many words it was told so far."""
+        return len(words(text_of(self.events)))
+
     def until(self, count: int) -> None:
-        """So many words were told."""
-        while len(words_of(self)) < count:
+        """Read until it was told so many words."""
+        while self.words < count:
             assert self.next() is not None, "it ended before"
 
     def next(self) -> Event | None:
-        came = self._came.get(timeout=60)
-        if came is None:
-            return None
-        self.times.append(came[0])
-        self.events.append(came[1])
-        return came[1]
+        came = self._came.get(timeout=PATIENCE_S)
+        if came is not None:
+            self.events.append(came)
+        return came
 
     def end(self) -> list[Event]:
         while self.next() is not None:
@@ -76,7 +87,7 @@ class Reader:
 def read_on(socket: Socket, events: list[Event]) -> list[Event]:
     """With those that follow, to the end of this response."""
     while (last := events[-1])["type"] not in TERMINAL:
-        event = socket.read(60)
+        event = socket.read()
         if event.get("sequence_number") == last["sequence_number"] + 1:
             events.append(event)
     return events
@@ -88,18 +99,16 @@ def test_words_are_told_as_they_come_and_are_those_of_the_holder(fleet: Fleet) -
     with Socket(one.url) as socket:
         events = begun(socket)
         reader = Reader(other.http, id_of(events))
-        reader.until(30)
-        assert fleet.status(id_of(events)) is None  # it is far from its end
-        events += socket.until_end(60)
+        for count in (HELD_AT, 60, 100):
+            fleet.go(held_at=count)
+            reader.until(count)
+        assert reader.words == 100
+        assert fleet.status(id_of(events)) is None
+        fleet.go()
+        events += socket.until_end()
     told = reader.end()
     check_whole(told)
     assert told == events
-    words = [
-        at
-        for at, each in zip(reader.times, told, strict=True)
-        if each["type"].endswith("text.delta")
-    ]
-    assert words[-1] - words[20] > 1  # 130 words at 50 a second
 
 
 def test_who_has_seen_a_part_is_told_the_rest_as_it_comes(fleet: Fleet) -> None:
@@ -109,10 +118,36 @@ def test_who_has_seen_a_part_is_told_the_rest_as_it_comes(fleet: Fleet) -> None:
         events = begun(socket)
         last = events[-1]["sequence_number"]
         reader = Reader(other.http, id_of(events), starting_after=last)
+        fleet.go(held_at=60)
         reader.until(10)
         assert fleet.status(id_of(events)) is None
-        events += socket.until_end(60)
+        fleet.go()
+        events += socket.until_end()
     assert reader.end() == events[last + 1 :]
+
+
+def test_words_told_late_by_the_holder_are_told_elsewhere_though_the_engine_pauses(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = fleet.node()
+    one, other = fleet.gateway(), fleet.gateway()
+    store = one.gateway.keeper.store
+    accept = store.accept
+
+    def is_heard() -> bool:
+        """Whether the node knows that all words came, of which none was told yet."""
+        return any(log.heard > HELD_AT for log in node.node._end._logs.values())
+
+    async def late(*given: Any) -> Any:
+        await asyncio.to_thread(eventually, is_heard)
+        return await accept(*given)
+
+    monkeypatch.setattr(store, "accept", late, raising=False)
+    monkeypatch.setattr(node.node, "_tell", lambda: None)  # it says nothing else meanwhile
+    with Socket(one.url) as socket:
+        reader = Reader(other.http, id_of(begun(socket)))
+        reader.until(HELD_AT)
+        socket.vanish()
 
 
 def test_many_who_read_one_turn_read_its_node_once(fleet: Fleet) -> None:
@@ -129,14 +164,12 @@ def test_many_who_read_one_turn_read_its_node_once(fleet: Fleet) -> None:
         with other.http.stream("GET", path(id_of(events)), params=params) as stream:
             assert "response.created" in next(stream.iter_lines())
         for reader in readers:  # one that leaves is not felt by those who stay
-            reader.until(len(words_of(reader)) + 40)
+            fleet.go(held_at=100)
+            reader.until(100)
         assert fleet.status(id_of(events)) is None
-        events += socket.until_end(60)
+        fleet.go()
+        events += socket.until_end()
     assert [reader.end() for reader in readers] == [events] * 5
-
-
-def words_of(reader: Reader) -> list[Event]:
-    return [each for each in reader.events if each["type"].endswith("text.delta")]
 
 
 def test_nobody_reads_a_node_when_all_readers_have_left(fleet: Fleet) -> None:
@@ -151,23 +184,21 @@ def test_nobody_reads_a_node_when_all_readers_have_left(fleet: Fleet) -> None:
                 pass
             [log] = node.node._end._logs.values()
             assert len(log.readers) == 1
-        deadline = time.monotonic() + 10
-        while log.readers:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: not log.readers)
         assert log.holder is not None
 
 
 @pytest.mark.parametrize("how", ["interrupt", "cancel", "steer", "steer at the item's end"])
 def test_how_it_is_stopped_is_told_as_by_its_holder(fleet: Fleet, how: str) -> None:
     """What the engine said beyond that is in the log of its node, and told to nobody."""
-    fleet.node(rate=400)
+    fleet.node()
     one, other = fleet.gateway(), fleet.gateway()
     with Socket(one.url) as socket:
         text = "items" if "item" in how else "endless"
         events = begun(socket, text, background=how == "cancel")
         reader = Reader(other.http, id_of(events))
         reader.until(20)
+        fleet.go()
         if how == "cancel":
             other.http.post(f"{path(id_of(events))}/cancel")
         elif how == "interrupt":
@@ -183,16 +214,19 @@ def test_how_it_is_stopped_is_told_as_by_its_holder(fleet: Fleet, how: str) -> N
 
 
 def test_it_goes_on_when_the_node_dies_and_another_goes_on(fleet: Fleet) -> None:
-    nodes = [fleet.node(), fleet.node()]
+    for _ in range(2):
+        fleet.node()
     one, other = fleet.gateway(), fleet.gateway()
     with Socket(one.url) as socket:
         events = begun(socket)
         reader = Reader(other.http, id_of(events))
         reader.until(20)
-        next(each for each in nodes if each.node._end._logs).kill()
+        fleet.at_work().kill()
+        fleet.go(held_at=80)
         reader.until(80)
         assert fleet.status(id_of(events)) is None
-        events += socket.until_end(60)
+        fleet.go()
+        events += socket.until_end()
     told = reader.end()
     check_whole(told)
     assert told == events
@@ -207,6 +241,8 @@ def test_it_goes_on_when_the_holder_dies_and_the_turn_is_taken_here(fleet: Fleet
         reader.until(20)
         fleet.freeze(one)
         fleet.bury(one)
+        socket.vanish()
+        fleet.go()
         told = reader.end()
         check_whole(told)
         assert told[: len(events)] == events
@@ -233,9 +269,11 @@ def test_an_older_node_that_does_not_tell_how_far_its_holder_is_has_it_told_at_t
     fleet.node()
     one, other = fleet.gateway(), fleet.gateway()
     with Socket(one.url) as socket:
+        fleet.go(held_at=LONG // 2)
         events = begun(socket, count=LONG // 2)
         reader = Reader(other.http, id_of(events))
-        events += socket.until_end(60)
+        fleet.go()
+        events += socket.until_end()
     assert reader.end() == events
 
 
@@ -248,7 +286,7 @@ async def _comes_at_the_end() -> None:
 
     class Nodes:
         async def along(self, turn: str) -> None:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     along = ReadingAlong(cast("EngineLogs", Nodes()), Memory(10**9, 10**9))
 
@@ -258,7 +296,7 @@ async def _comes_at_the_end() -> None:
 
     reader = asyncio.create_task(read())
     asyncio.get_running_loop().call_soon(along.ended, "t")
-    assert await asyncio.wait_for(reader, 5)
+    assert await asyncio.wait_for(reader, PATIENCE_S)
 
 
 @pytest.mark.parametrize("steps", range(9))
@@ -298,15 +336,16 @@ async def _cancelled_after(steps: int) -> None:
 
 
 def test_one_that_runs_again_is_not_told_behind_what_was_lost(fleet: Fleet) -> None:
-    nodes = [fleet.node(), fleet.node()]
+    for _ in range(2):
+        fleet.node()
     one, other, third = fleet.gateway(), fleet.gateway(), fleet.gateway()
     with Socket(one.url) as socket:
         events = begun(socket, "endless", background=True)
         reader = Reader(other.http, id_of(events))
         reader.until(20)
-        node = next(each for each in nodes if each.node._end._logs)
         fleet.freeze(one)
-        node.kill()
+        socket.vanish()
+        fleet.at_work().kill()
         fleet.bury(one)
         third.http.get(path(id_of(events)))  # which takes it
         told = reader.end()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.support import virtual_time
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -150,14 +151,15 @@ def test_its_memory_counts_while_it_grows() -> None:
 
 
 def test_one_of_a_turn_that_is_not_stored_is_soon_gone() -> None:
-    async def find() -> list[bool]:
-        log = LocalEventLog(Memory(10**9, 10**9), passing_seconds=0.05)
+    async def find() -> list[list[bool]]:
+        log = LocalEventLog(Memory(10**9, 10**9), passing_seconds=15)
         passing, kept = replace(CREATED, id="resp_2", store=False), CREATED
         for response in (passing, kept):
             await (await log.open(response, "ada")).end(steered=False)
-        before = await log.find("resp_2", "ada") is not None
-        await asyncio.sleep(0.2)
-        found = [await log.find(each, "ada") is not None for each in ("resp_2", "resp_1")]
-        return [before, *found]
+        found = []
+        for seconds in (14, 2):
+            await virtual_time.elapse(seconds)
+            found.append([await log.find(each, "ada") is not None for each in ("resp_2", "resp_1")])
+        return found
 
-    assert asyncio.run(find()) == [True, False, True]
+    assert virtual_time.run(find()) == [[True, True], [False, True]]

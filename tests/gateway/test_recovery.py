@@ -6,9 +6,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 from tests.support.http import RESPONSES, sse
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Event, Socket
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 from vivace.conversation.session import Ticket
 from vivace.engines.scripted import Reply, Say, Stall, Think
 from vivace.errors import StoreError
@@ -41,24 +40,47 @@ def before(tmp_path: Path) -> Path:
     return folder
 
 
+def left_by_crash(before: Path, after: Path) -> Path:
+    """Make ``after`` the folder as ``kill -9`` leaves it behind now."""
+    after.mkdir()
+    # File by file it would be torn, if pages move from one to the other meanwhile.
+    with (
+        closing(sqlite3.connect(before / "turns.db")) as live,
+        closing(sqlite3.connect(after / "turns.db")) as left,
+    ):
+        live.backup(left)
+    database = shutil.ignore_patterns("turns.db", "turns.db-wal", "turns.db-shm")
+    shutil.copytree(before, after, dirs_exist_ok=True, ignore=database)
+    return after
+
+
 @pytest.fixture
 def crash(before: Path, tmp_path: Path) -> Callable[[], Path]:
-    """Leaves the folder behind as ``kill -9`` does now."""
+    return lambda: left_by_crash(before, tmp_path / "after")
 
-    def copy() -> Path:
-        after = tmp_path / "after"
-        after.mkdir()
-        # File by file it would be torn, if pages move from one to the other meanwhile.
-        with (
-            closing(sqlite3.connect(before / "turns.db")) as live,
-            closing(sqlite3.connect(after / "turns.db")) as left,
-        ):
-            live.backup(left)
-        database = shutil.ignore_patterns("turns.db", "turns.db-wal", "turns.db-shm")
-        shutil.copytree(before, after, dirs_exist_ok=True, ignore=database)
-        return after
 
-    return copy
+class Gate:
+    """Calls of a store's method wait here until it is opened."""
+
+    def __init__(self, gateway: RunningGateway, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._gateway = gateway
+        self._open = asyncio.Event()
+        self.waiting = 0
+        store = gateway.gateway.keeper.store
+        call = getattr(store, name)
+
+        async def late(*given: Any, **more: Any) -> Any:
+            self.waiting += 1
+            await self._open.wait()
+            return await call(*given, **more)
+
+        monkeypatch.setattr(store, name, late)
+
+    def open(self) -> None:
+        async def work() -> None:
+            self._open.set()
+
+        self._gateway.run(work())
 
 
 def begun(socket: Socket, text: str = "a story", **body: Any) -> str:
@@ -149,24 +171,26 @@ def test_a_store_that_is_away_when_a_client_comes_back_costs_neither_turn_nor_co
             assert kinds(socket.until_end())[-1] == "completed"
 
 
-def test_who_comes_back_twice_at_once_has_one_turn(
+def test_a_client_that_comes_back_twice_at_once_has_one_turn(
     parked: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     response_id, folder = parked
-    last = (Say("word ", times=9), Stall(1), Say("end"))
+    last = (Say("word ", times=9), Stall(600), Say("end"))
     with RunningGateway([Reply(then=last)], config=HERE, base=folder) as gateway:
-        store = gateway.gateway.keeper.store
-        park = store.park
-
-        async def slowly(*given: Any) -> Any:
-            await asyncio.sleep(0.2)
-            return await park(*given)
-
-        monkeypatch.setattr(store, "park", slowly)
-        with Socket(gateway.url) as one, Socket(gateway.url) as other:
+        gate = Gate(gateway, "park", monkeypatch)
+        with (
+            Socket(gateway.url) as one,
+            Socket(gateway.url) as other,
+            ThreadPoolExecutor(2) as pool,
+        ):
             resume(one, response_id)
             resume(other, response_id)
-            ends = [one.until_end()[-1], other.until_end()[-1]]
+            eventually(lambda: gate.waiting == 1 and gateway.witness.received == 2)
+            gate.open()
+            reading = [pool.submit(each.until_end) for each in (one, other)]
+            wait(reading, return_when=FIRST_COMPLETED)
+            gateway.go_on()
+            ends = [each.result()[-1] for each in reading]
         assert sorted(event["type"] for event in ends) == ["error", "response.completed"]
         told = next(event for event in ends if event["type"] == "error")
         assert told["error"]["code"] == "resumed_elsewhere"
@@ -213,7 +237,8 @@ def test_a_turn_in_the_background_waits_until_there_is_an_engine(
     response_id, folder = in_background
     with no_engine(folder, monkeypatch) as gateway:
         path = f"{RESPONSES}/{response_id}"
-        time.sleep(0.3)
+        refused = refusals(gateway, monkeypatch)
+        eventually(lambda: len(refused) >= 2)
         assert gateway.http.get(path).json()["status"] == "in_progress"
         monkeypatch.undo()
         eventually(lambda: gateway.http.get(path).json()["status"] == "completed")
@@ -296,7 +321,16 @@ def test_a_turn_that_no_engine_works_on_is_interrupted(
         ended = gateway.http.get(path).json()
         assert ended["incomplete_details"] == {"reason": "interrupted"}
         monkeypatch.undo()
-        time.sleep(0.3)
+        looks, wanted = list[int](), gateway.gateway.recovery.wanted
+
+        def counted() -> Any:
+            found = wanted()
+            looks.append(len(found))
+            return found
+
+        monkeypatch.setattr(gateway.gateway.recovery, "wanted", counted)
+        eventually(lambda: len(looks) >= 2)
+        assert set(looks) == {0}
         assert gateway.http.get(path).json() == ended
 
 
@@ -304,7 +338,8 @@ def test_a_turn_that_no_engine_works_on_is_interrupted(
 def test_what_a_steer_made_waits_for_an_engine_that_is_away(
     before: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    monkeypatch.setattr(planning, "_PATIENCE", 1.0)
+    if times > 3:
+        monkeypatch.setattr(planning, "_PATIENCE", 0.5)
     with (
         RunningGateway([STORY, ANSWER], config=HERE, base=before) as gateway,
         Socket(gateway.url) as socket,
@@ -341,13 +376,14 @@ def test_who_comes_back_before_there_is_an_engine_waits_for_it(
                 got = pool.submit(gateway.http.get, path, params={"stream": "true"})
             else:
                 resume(socket, response_id)
-            time.sleep(0.5)
+            refused = refusals(gateway, monkeypatch)
+            eventually(lambda: len(refused) >= 2)
             assert gateway.http.get(path).json()["status"] == "in_progress"
             monkeypatch.undo()
             if way == "resume":
                 assert kinds(socket.until_end())[-1] == "completed"
             else:
-                last = list(sse(got.result(10).text.splitlines()))[-1]
+                last = list(sse(got.result(PATIENCE_S).text.splitlines()))[-1]
                 assert last["type"] == "response.completed"
 
 
@@ -369,6 +405,18 @@ def no_engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunningGateway:
     gateway = RunningGateway([ANSWER], config=HERE, base=folder)
     monkeypatch.setattr(gateway.engine, "healthy", lambda: False)
     return gateway
+
+
+def refusals(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of turns that are told from now on that there is no engine for them yet."""
+    refused, park_again = list[str](), gateway.gateway.recovery.park_again
+
+    async def noted(waiting: Any) -> None:
+        await park_again(waiting)
+        refused.append(waiting.id)
+
+    monkeypatch.setattr(gateway.gateway.recovery, "park_again", noted)
+    return refused
 
 
 @pytest.mark.parametrize("way", ["cancel", "resume"])
@@ -435,7 +483,7 @@ def test_a_steer_that_waits_for_the_end_of_an_item_is_carried_out_after_a_crash(
 def test_a_steer_whose_turn_has_ended_but_not_on_record_is_carried_out_after_a_crash(
     before: Path, crash: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    says = Reply(when="story", then=(Say("word ", times=5), Stall(0.5), Think("hm"), Stall(60)))
+    says = Reply(when="story", then=(Say("word ", times=5), Stall(600), Think("hm"), Stall(600)))
     with RunningGateway([says, ANSWER], config=HERE, base=before) as gateway:
         store = gateway.gateway.keeper.store
         end, left = store.end, list[Path]()
@@ -449,6 +497,8 @@ def test_a_steer_whose_turn_has_ended_but_not_on_record_is_carried_out_after_a_c
         with Socket(gateway.url) as socket:
             first = begun(socket)
             steer = steered(gateway, first, when=when)
+            if when == "item_end":
+                gateway.go_on()
             socket.until_ends(2)
     with RunningGateway([ANSWER], config=HERE, base=left[0]) as gateway:
         check_carried_out(gateway, first, *steer)
@@ -459,16 +509,15 @@ def test_a_steer_is_on_record_when_a_client_without_a_socket_is_told_so(
 ) -> None:
     with RunningGateway([STORY], config=HERE, base=before) as gateway:
         store = gateway.gateway.keeper.store
-        order = store.order
-
-        async def slowly(*given: Any, **more: Any) -> Any:
-            await asyncio.sleep(0.3)
-            return await order(*given, **more)
-
-        monkeypatch.setattr(store, "order", slowly)
-        with Socket(gateway.url) as socket:
-            steer, _ = steered(gateway, begun(socket), when="item_end")
-            assert gateway.run(store.find_order(steer, "local")) is not None
+        gate = Gate(gateway, "order", monkeypatch)
+        with Socket(gateway.url) as socket, ThreadPoolExecutor(1) as pool:
+            told = pool.submit(steered, gateway, begun(socket), when="item_end")
+            eventually(lambda: gate.waiting == 1)
+            for _ in range(5):  # an answer to the other one would not come behind these
+                assert gateway.http.get("/healthz").is_success
+            assert not told.done()
+            gate.open()
+            assert gateway.run(store.find_order(told.result()[0], "local")) is not None
 
 
 def test_what_was_interrupted_is_not_steered_after_a_crash(

@@ -87,13 +87,22 @@ def by_compaction(gateway: RunningGateway) -> None:
 
 
 def by_spilling_over(gateway: RunningGateway) -> None:
-    own(gateway).play([Reply(then=(Say("word"), Stall(1)))])
+    own(gateway).play([Reply(then=(Say("word"), Stall(3600)))])
     threads = [
         threading.Thread(target=lambda: post(gateway, model="both", max_output_tokens=5))
         for _ in range(2)
     ]
     for thread in threads:
         thread.start()
+    places = gateway.gateway.dispatch._places
+
+    def has_come_back() -> bool:
+        """Elsewhere nobody answers, so that the second waits here in the end."""
+        return any(not each.started.done() for each in [*places.values()])
+
+    eventually(lambda: has_come_back() or not all(thread.is_alive() for thread in threads))
+    own(gateway).play([Reply(then=(Say("word"),))])
+    gateway.go_on()
     for thread in threads:
         thread.join()
 

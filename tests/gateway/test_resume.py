@@ -3,7 +3,11 @@ connection while they run."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -14,6 +18,8 @@ from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Act, Call, Reply, Say, Stall, Think
+from vivace.gateway.resuming import moving
+from vivace.gateway.resuming.records import LogRecord
 
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 ANSWERS: dict[str, tuple[Act, ...]] = {
@@ -21,7 +27,8 @@ ANSWERS: dict[str, tuple[Act, ...]] = {
     "reasoning": (Think("Hm, well."), Say("so be it")),
     "calls": (Say("Look:"), Call("f", '{"a": 1}'), Call("f", "{}")),
 }
-SLOW = (Say("early "), Stall(0.4), Say("late"))
+SLOW = (Say("early "), Stall(600), Say("late"))
+"""Until the gateway is told to ``go_on``."""
 
 
 @pytest.fixture
@@ -125,13 +132,28 @@ def test_it_is_so_too_when_somebody_ended_it(
 def test_it_can_be_read_while_another_is_told_it(
     gateway: RunningGateway, http: httpx.Client
 ) -> None:
-    gateway.engine.play([Reply(then=SLOW)])
+    gateway.engine.play([Reply(when="^x$", then=SLOW)])
     with Socket(gateway.url) as socket:
         response_id, events = begin(socket)
-        rest = raw(http, response_id, events[-1]["sequence_number"])
+        with ThreadPoolExecutor(1) as aside:
+            reading = aside.submit(raw, http, response_id, events[-1]["sequence_number"])
+            eventually(lambda: is_read(gateway, response_id))
+            gateway.go_on()
+            rest = reading.result()
         events += socket.until_end()
     assert list(sse(rest.decode().splitlines())) == events[-len(split(rest)) + 1 :]
     assert text_in(events) == "early late"
+
+
+def is_read(gateway: RunningGateway, response_id: str) -> bool:
+    """Whether a client reads it over HTTP."""
+
+    async def readers() -> int:
+        record = await gateway.gateway.archive.events.find(response_id, "local")
+        assert isinstance(record, LogRecord)
+        return record._readers
+
+    return gateway.run(readers()) > 0
 
 
 def forget(gateway: RunningGateway, response_id: str) -> None:
@@ -180,11 +202,12 @@ def test_of_one_that_was_stored_without_its_cuts_it_says_so(
 
 def test_nobody_reads_or_takes_anothers() -> None:
     config = configuration(keys=keys("ada", "bob"))
-    with RunningGateway([Reply(then=SLOW)], config=config) as gateway:
+    with RunningGateway([Reply(when="^x$", then=SLOW)], config=config) as gateway:
         with Socket(gateway.url, bearer("ada")) as ada, Socket(gateway.url, bearer("bob")) as bob:
             response_id, _ = begin(ada)
             resume(bob, response_id)
             assert bob.read()["error"]["code"] == "response_not_found"
+            gateway.go_on()
             assert ada.until_end()[-1]["type"] == "response.completed"
             resume(bob, response_id)
             assert bob.read()["error"]["code"] == "response_not_found"
@@ -196,17 +219,23 @@ def test_nobody_reads_or_takes_anothers() -> None:
 # -- over the WebSocket ---------------------------------------------------------------------------
 
 
+def resumed(socket: Socket, response_id: str) -> list[dict[str, Any]]:
+    resume(socket, response_id)
+    return socket.until_end()
+
+
 @pytest.mark.parametrize("lane", [None, "b"])
 def test_a_running_turn_goes_on_where_it_is_resumed(
     gateway: RunningGateway, lane: str | None
 ) -> None:
-    gateway.engine.play([Reply(then=SLOW)])
+    gateway.engine.play([Reply(when="^x$", then=SLOW)])
     named = {} if lane is None else {"stream_id": lane}
     with Socket(gateway.url) as old, Socket(gateway.url) as new:
         response_id, events = begin(old, stream_id="a")
         resume(new, response_id, events[-1]["sequence_number"], **named)
         told = old.until_end()[-1]
         assert (told["error"]["code"], told["stream_id"]) == ("resumed_elsewhere", "a")
+        gateway.go_on()
         rest = new.until_end()
         assert {event.get("stream_id") for event in rest} == {lane}
         whole = events + rest
@@ -220,13 +249,14 @@ def test_a_running_turn_goes_on_where_it_is_resumed(
 def test_who_claims_to_have_seen_what_was_not_said_is_told_so_and_does_not_take_it(
     gateway: RunningGateway,
 ) -> None:
-    gateway.engine.play([Reply(then=SLOW)])
+    gateway.engine.play([Reply(when="^x$", then=SLOW)])
     with Socket(gateway.url) as old, Socket(gateway.url) as new:
         response_id, events = begin(old)
         resume(new, response_id, 10_000)
         error = new.read()["error"]
         assert (error["code"], error["param"]) == ("invalid_value", "starting_after")
         assert "the last so far is" in error["message"]
+        gateway.go_on()
         assert text_in(events + old.until_end()) == "early late"
         assert new.turn("the lane is free")["type"] == "response.completed"
 
@@ -234,12 +264,19 @@ def test_who_claims_to_have_seen_what_was_not_said_is_told_so_and_does_not_take_
 def test_of_two_that_take_it_at_once_one_has_it_and_the_other_knows(
     gateway: RunningGateway,
 ) -> None:
-    gateway.engine.play([Reply(then=(Say("early "), Stall(0.6), Say("late")))])
-    with Socket(gateway.url) as old, Socket(gateway.url) as one, Socket(gateway.url) as two:
+    gateway.engine.play([Reply(when="^x$", then=SLOW)])
+    with (
+        Socket(gateway.url) as old,
+        Socket(gateway.url) as one,
+        Socket(gateway.url) as two,
+        ThreadPoolExecutor(2) as pool,
+    ):
         response_id, _ = begin(old)
-        for socket in (one, two):
-            resume(socket, response_id)
-        ends = [socket.until_end() for socket in (old, one, two)]
+        reading = [pool.submit(resumed, socket, response_id) for socket in (one, two)]
+        ends = [old.until_end()]
+        wait(reading, return_when=FIRST_COMPLETED)  # the one that it was taken from again
+        gateway.go_on()
+        ends += [each.result() for each in reading]
     outcomes = [events[-1].get("error", {}).get("code") for events in ends]
     assert sorted(map(str, outcomes)) == ["None", "resumed_elsewhere", "resumed_elsewhere"]
     assert outcomes[0] == "resumed_elsewhere"
@@ -254,6 +291,8 @@ def test_who_resumes_it_where_it_runs_is_told_again_and_what_waits_there_waits_o
         response_id, events = begin(socket)
         socket.create("more")
         resume(socket, response_id)
+        eventually(lambda: gateway.witness.received == 3)
+        gateway.go_on()
         told = socket.until_end()
         again = told[told.index(events[0]) :]  # behind what was on its way
         assert [each["sequence_number"] for each in again] == list(range(len(again)))
@@ -283,7 +322,6 @@ def test_who_has_resumed_it_steers_and_interrupts_it(gateway: RunningGateway, wo
     eventually(lambda: gateway.engine.running() == 0)
 
 
-@pytest.mark.alone
 def test_a_client_that_takes_nothing_does_not_hold_up_who_resumes() -> None:
     lump = " " * 200_000
     config = configuration(engine={"rate": 20_000})
@@ -292,9 +330,9 @@ def test_a_client_that_takes_nothing_does_not_hold_up_who_resumes() -> None:
         with Socket(gateway.url, receive_buffer=4096) as stuck, Socket(gateway.url) as new:
             stuck.create("x")
             response_id = stuck.read()["response"]["id"]
-            eventually(lambda: bool(gateway.gateway.connections._unread), 30)
+            eventually(lambda: bool(gateway.gateway.connections._unread))
             resume(new, response_id)
-            events = new.until_end(20)
+            events = new.until_end()
             stuck.vanish()
     assert text_in(events) == lump * 40 + "end"
 
@@ -322,6 +360,8 @@ def test_who_comes_back_to_a_steered_turn_gets_what_follows_it(
         old.send(type="response.steer", previous_response_id=response_id, input="y")
         end = old.until_end()[-1]
         resume(new, response_id, end["sequence_number"] if seen == "all" else None)
+        eventually(lambda: gateway.witness.received == 3)
+        gateway.go_on("early ")
         ends = new.until_ends(1 if seen == "all" else 2)
     assert said(ends[-1]["response"]) == "early late"
 
@@ -351,7 +391,7 @@ def orphans(seconds: float) -> RunningGateway:
 @pytest.mark.parametrize("store", [True, False])
 def test_one_that_waits_is_resumed_when_its_client_is_back(store: bool) -> None:
     with orphans(10) as gateway:
-        gateway.engine.play([Reply(then=SLOW)])
+        gateway.engine.play([Reply(when="^x$", then=SLOW)])
         with Socket(gateway.url) as old:
             response_id, events = begin(old, store=store, on_disconnect="wait")
             old.vanish()
@@ -359,6 +399,8 @@ def test_one_that_waits_is_resumed_when_its_client_is_back(store: bool) -> None:
         assert gateway.engine.running() == 1
         with Socket(gateway.url) as new:
             resume(new, response_id, events[-1]["sequence_number"])
+            eventually(lambda: gateway.witness.received == 2)
+            gateway.go_on()
             events += new.until_end()
             assert new.turn("y", store=store, previous_response_id=response_id)["response"]
         assert text_in(events) == "early late"
@@ -366,35 +408,71 @@ def test_one_that_waits_is_resumed_when_its_client_is_back(store: bool) -> None:
 
 def test_one_that_waits_over_http_is_read_by_who_is_back() -> None:
     with orphans(10) as gateway, gateway.http as http:
-        gateway.engine.play([Reply(then=SLOW)])
+        gateway.engine.play([Reply(when="^x$", then=SLOW)])
         body = {"input": "x", "stream": True, "store": False, "on_disconnect": "wait"}
         with http.stream("POST", RESPONSES, json=body) as answer:
             created = next(sse(answer.iter_lines()))
+        eventually(lambda: gateway.witness.requests == 0)
+        gateway.go_on()
         rest = raw(http, created["response"]["id"], 0).decode().splitlines()
         assert text_in(list(sse(rest))) == "early late"
 
 
-@pytest.mark.alone
-def test_one_that_nobody_comes_back_for_is_stopped() -> None:
-    with orphans(0.3) as gateway, gateway.http as http:
-        gateway.engine.play([Reply(then=(Say("a"), Stall(60)))])
+class Patience:
+    """Has a gateway look often whether it has waited for clients for long enough, and ends that."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.looks = 0
+        self._elapsed = 0.0
+        hurried = SimpleNamespace(**(vars(asyncio) | {"sleep": self._sleep}))
+        monkeypatch.setattr(moving, "asyncio", hurried)
+        monkeypatch.setattr(moving, "time", SimpleNamespace(monotonic=self._monotonic))
+
+    def _monotonic(self) -> float:
+        return time.monotonic() + self._elapsed
+
+    async def _sleep(self, seconds: float) -> None:
+        self.looks += 1
+        await asyncio.sleep(min(seconds, 0.02))
+
+    def end(self) -> None:
+        """Let an hour pass."""
+        self._elapsed += 3600
+
+
+def test_one_that_no_client_comes_back_for_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = Patience(monkeypatch)
+    with orphans(600) as gateway, gateway.http as http:
+        gateway.engine.play([Reply(then=(Say("a"), Stall(600)))])
         with Socket(gateway.url) as old:
             response_id, _ = begin(old, on_disconnect="wait")
             old.vanish()
-        eventually(lambda: not gateway.gateway.door._sockets)
+        eventually(lambda: patience.looks > 2)
         assert gateway.engine.running() == 1
+        patience.end()
         eventually(lambda: gateway.engine.running() == 0)
         eventually(lambda: http.get(f"{RESPONSES}/{response_id}").json()["status"] == "cancelled")
 
 
-@pytest.mark.alone
-def test_who_reads_it_over_http_is_there_for_it() -> None:
-    with orphans(0.3) as gateway, gateway.http as http:
-        gateway.engine.play([Reply(then=(Say("a "), Stall(1.5), Say("b")))])
+def test_one_that_is_read_over_http_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = Patience(monkeypatch)
+    with (
+        orphans(600) as gateway,
+        gateway.http as http,
+        ThreadPoolExecutor(1) as aside,
+    ):
+        gateway.engine.play([Reply(when="^x$", then=SLOW)])
         with Socket(gateway.url) as old:
             response_id, _ = begin(old, on_disconnect="wait")
+            reading = aside.submit(raw, http, response_id)
+            eventually(lambda: is_read(gateway, response_id))
             old.vanish()
-        events = list(sse(raw(http, response_id).decode().splitlines()))
+        eventually(lambda: patience.looks > 0)
+        patience.end()
+        looks = patience.looks
+        eventually(lambda: patience.looks > looks + 2)
+        gateway.go_on()
+        events = list(sse(reading.result().decode().splitlines()))
         assert events[-1]["type"] == "response.completed"
 
 

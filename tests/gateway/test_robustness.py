@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
+from tests.support.examples import examples
 from tests.support.server import RunningGateway
 from tests.support.socket import Socket
 
@@ -25,7 +26,7 @@ events = st.fixed_dictionaries(
 frames = st.binary() | st.text() | values.map(json.dumps) | events.map(json.dumps)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(frames=st.lists(frames, min_size=1, max_size=5))
 def test_random_frames_never_disturb_another_connection(
     gateway: RunningGateway, frames: list[bytes | str]
@@ -40,7 +41,7 @@ def test_random_frames_never_disturb_another_connection(
         assert bystander.until_end()[-1]["type"] == "response.completed"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(body=st.binary() | values.map(lambda value: json.dumps(value).encode()))
 def test_random_bodies_get_an_answer_that_is_not_a_server_error(
     gateway: RunningGateway, body: bytes

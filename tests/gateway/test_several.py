@@ -2,81 +2,123 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import signal
-import threading
-import time
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.http import RESPONSES
+from tests.support.fleets import SLOW, Fleet, Frozen
+from tests.support.http import RESPONSES, bearer, keys
 from tests.support.postgres import Postgres
 from tests.support.process import Serve
+from tests.support.server import MODEL, RunningGateway
 from tests.support.socket import Event, Socket
 from tests.support.valkey import Valkey
 from tests.support.waiting import eventually
 from tests.support.witness import TERMINAL
+from vivace.counters.bell import ValkeyBell
+from vivace.engines.scripted import Reply, Say
+from vivace.store import connections
+from vivace.store.connections import Connections
 
-SCRIPT = """
-[[replies]]
-when = "story"
-then = [{ do = "say", text = " word", times = 1000000 }]
-[[replies]]
-when = "tale"
-then = [{ do = "say", text = " word", times = 150 }]
-[[replies]]
-when = "saga"
-then = [{ do = "say", text = " word", times = 1000 }]
-"""
-FLEET = {"heartbeat_seconds": 0.2, "dead_after_seconds": 0.8}
+STALL = '[[replies]]\nthen = [{ do = "stall", seconds = 600 }]'
+REPLIES = [
+    Reply(when="story", then=(Say(" word", times=1_000_000),)),
+    Reply(when="tale", then=(Say(" word", times=100),)),
+    Reply(when="saga", then=(Say(" word", times=1_000),)),
+]
+BRISK = {"heartbeat_seconds": 0.2}
+"""Beside ``SLOW``: what a heartbeat brings comes soon, and no gateway is gone for a pause."""
+ENGINE = {"name": "scripted", "kind": "scripted", "model": MODEL, "rate": 200}
+
+
+class Gateways(Fleet):
+    """Each has an engine of its own, so nothing of a turn outlives its gateway but its record."""
+
+    def start(self, **tables: Any) -> RunningGateway:
+        fleet = BRISK | tables.pop("fleet", {})
+        gateway = self.gateway(engines=[ENGINE], tiers=[], fleet=fleet, **tables)
+        gateway.engine.play(REPLIES)
+        return gateway
+
+    def kill(self, gateway: RunningGateway) -> Frozen:
+        """Stop it where it is; to the others it has been gone for long."""
+        frozen = self.freeze(gateway)
+        self.bury(gateway)
+        return frozen
+
+    def orders(self, response_id: str) -> int:
+        """Count what is asked of a turn and not answered yet."""
+        sql = "SELECT count(*) FROM orders WHERE turn_id = $1"
+        return int(self._value(sql, response_id))
+
+    def holder(self, response_id: str) -> str:
+        sql = "SELECT holder FROM turns WHERE id = $1"
+        return str(self._value(sql, response_id))
+
+
+def let_lease_run_out(gateway: RunningGateway) -> None:
+    """Have a gateway that is frozen, or cut off, find that it was so for too long."""
+    presence = gateway.gateway.keeper.presence
+    presence._until -= 3600
+    presence._awake -= 3600
+    presence._alone = False
+
+
+def metric(gateway: RunningGateway, name: str, **labels: str) -> float:
+    """The sum over all samples of this name that have these labels."""
+    text = gateway.gateway.metrics.exposition().decode()
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
 
 
 class Pair:
     """Two gateways, each with its own engine."""
 
-    def __init__(self, one: Serve, other: Serve) -> None:
+    def __init__(self, fleet: Gateways, one: RunningGateway, other: RunningGateway) -> None:
+        self.fleet = fleet
         self.one = one
         self.other = other
-        self.here = one.http()
-        self.there = other.http()
+        self.here = one.http
+        self.there = other.http
 
-    def story(self, socket: Socket, text: str = "a story", **body: Any) -> str:
-        """The id of a turn of which the first has said some words."""
-        socket.create(text, **body)
-        response_id: str = socket.until("response.created")["response"]["id"]
-        for _ in range(5):
-            socket.until("response.output_text.delta")
-        return response_id
+
+def story(socket: Socket, text: str = "a story", **body: Any) -> str:
+    """The id of a turn of which the first has said some words."""
+    socket.create(text, **body)
+    response_id: str = socket.until("response.created")["response"]["id"]
+    for _ in range(5):
+        socket.until("response.output_text.delta")
+    return response_id
 
 
 @pytest.fixture
-def start(postgres: Postgres, tmp_path: Path) -> Iterator[Callable[[], Serve]]:
-    url = postgres.database()
+def fleet(postgres: Postgres) -> Iterator[Gateways]:
     with ExitStack() as stack:
-
-        def started() -> Serve:
-            folder = tmp_path / str(len(list(tmp_path.iterdir())))
-            folder.mkdir()
-            tables = {"store": {"url": url}, "fleet": FLEET}
-            return stack.enter_context(Serve(folder, SCRIPT, rate=200, tables=tables))
-
-        yield started
+        yield Gateways(stack, postgres.emptied(), REPLIES)
 
 
 @pytest.fixture
-def pair(start: Callable[[], Serve]) -> Iterator[Pair]:
-    pair = Pair(start(), start())
+def pair(fleet: Gateways, caplog: pytest.LogCaptureFixture) -> Iterator[Pair]:
+    pair = Pair(fleet, fleet.start(), fleet.start())
     with pair.here, pair.there:
         yield pair
-        for server in (pair.one, pair.other):
-            assert server.faults == []
+    faults = [each for each in caplog.get_records("call") if each.levelno >= logging.ERROR]
+    assert faults == []
 
 
 def path(response_id: str) -> str:
@@ -92,36 +134,39 @@ def code(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
+def until_error(socket: Socket) -> list[Event]:
+    events = [socket.read()]
+    while events[-1]["type"] != "error":
+        events.append(socket.read())
+        assert len(events) < 10_000
+    return events
+
+
 # -- orders ---------------------------------------------------------------------------------------
 
 
 def test_a_turn_is_cancelled_from_another_gateway(pair: Pair) -> None:
     with Socket(pair.one.url) as socket:
-        response_id = pair.story(socket)
+        response_id = story(socket)
         cancelled = pair.there.post(f"{path(response_id)}/cancel")
         assert cancelled.status_code == 200
         assert cancelled.json() == socket.until_end()[-1]["response"]
         assert cancelled.json()["status"] == "cancelled"
         assert pair.here.get(path(response_id)).json() == cancelled.json()
-    assert pair.one.metric("vivace_orders_carried_out_total", kind="cancel") == 1
-    assert pair.other.metric("vivace_orders_asked_total", kind="cancel", outcome="answered") == 1
+    assert metric(pair.one, "vivace_orders_carried_out_total", kind="cancel") == 1
+    assert metric(pair.other, "vivace_orders_asked_total", kind="cancel", outcome="answered") == 1
 
 
 def _is_known(there: httpx.Client, at: str) -> bool:
     return there.get(at).status_code == 200
 
 
-def test_a_wake_up_that_is_late_or_lost_costs_time_only(postgres: Postgres, tmp_path: Path) -> None:
-    valkey, url = Valkey(), postgres.database()
+def test_a_wake_up_that_is_late_or_lost_costs_time_only(fleet: Gateways) -> None:
+    valkey = Valkey()
     with ExitStack() as stack:
         stack.callback(valkey.stop)
-        servers = []
-        for name in ("one", "other"):
-            folder = tmp_path / name
-            folder.mkdir()
-            tables = {"store": {"url": url}, "fleet": {**FLEET, "valkey": valkey.url}}
-            servers.append(stack.enter_context(Serve(folder, SCRIPT, rate=200, tables=tables)))
-        one, there = servers[0], stack.enter_context(servers[1].http())
+        one, other = (fleet.start(fleet={"valkey": valkey.url}) for _ in range(2))
+        there = stack.enter_context(other.http)
         faults: list[tuple[Callable[[], object], Callable[[], object]]] = [
             (lambda: None, lambda: None),
             (valkey.freeze, valkey.thaw),
@@ -129,21 +174,38 @@ def test_a_wake_up_that_is_late_or_lost_costs_time_only(postgres: Postgres, tmp_
         ]
         for fault, heal in faults:
             with Socket(one.url) as socket:
-                response_id = Pair.story(None, socket)  # type: ignore[arg-type]
+                response_id = story(socket)
                 fault()
-                steered = there.post(f"{path(response_id)}/steer", json={"input": "a tale"})
+                steered = there.post(f"{path(response_id)}/steer", json={"input": "a saga"})
                 assert steered.status_code == 200
                 successor = path(steered.json()["successor_id"])
                 heal()
                 eventually(partial(_is_known, there, successor))
                 cancelled = there.post(f"{successor}/cancel").json()
                 assert cancelled.get("status") == "cancelled", cancelled
-        assert all(server.faults == [] for server in servers)
+
+
+def test_a_gateway_ends_though_valkey_is_lost_at_that_moment(
+    fleet: Gateways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost_at_the_end(*_: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ConnectionResetError
+
+    monkeypatch.setattr(ValkeyBell, "_listen", lost_at_the_end)
+    with ExitStack() as stack:
+        valkey = Valkey()
+        stack.callback(valkey.stop)
+        gateway = fleet.start(fleet={"valkey": valkey.url})
+        eventually(lambda: bool(valkey.client().pubsub_channels()))
+        gateway.stop()  # fails if it does not end
 
 
 def test_a_turn_is_interrupted_from_another_gateway(pair: Pair) -> None:
     with Socket(pair.one.url) as socket:
-        response_id = pair.story(socket)
+        response_id = story(socket)
         receipt = pair.there.post(f"{path(response_id)}/interrupt")
         assert receipt.status_code == 200
         assert receipt.json() == {
@@ -158,7 +220,7 @@ def test_a_turn_is_interrupted_from_another_gateway(pair: Pair) -> None:
 
 def test_a_turn_is_steered_from_another_gateway_and_what_follows_too(pair: Pair) -> None:
     with Socket(pair.one.url) as socket:
-        first = pair.story(socket)
+        first = story(socket)
         for words in ("rather a story of cats", "and of dogs, a tale"):
             told = pair.there.post(f"{path(first)}/steer", json={"input": words}).json()
             assert told["type"] == "response.steer.accepted"
@@ -176,7 +238,7 @@ def test_a_turn_is_steered_from_another_gateway_and_what_follows_too(pair: Pair)
 
 def test_a_steer_with_a_key_is_applied_once_wherever_it_is_sent_again(pair: Pair) -> None:
     with Socket(pair.one.url) as socket:
-        first = pair.story(socket)
+        first = story(socket)
         body = {"input": "a tale", "idempotency_key": "s"}
         with ThreadPoolExecutor(6) as many:
             clients = [pair.there, pair.here, pair.there] * 2
@@ -192,7 +254,7 @@ def test_a_steer_with_a_key_is_applied_once_wherever_it_is_sent_again(pair: Pair
 
 def test_what_a_holder_refuses_is_refused_in_its_words(pair: Pair) -> None:
     with Socket(pair.one.url) as socket:
-        response_id = pair.story(socket)
+        response_id = story(socket)
         url = f"{path(response_id)}/steer"
         system = [{"type": "message", "role": "system", "content": "no"}]
         bodies: list[dict[str, Any]] = [
@@ -211,46 +273,40 @@ def test_what_a_holder_refuses_is_refused_in_its_words(pair: Pair) -> None:
 
 def test_a_turn_is_deleted_from_another_gateway_and_ends_there(pair: Pair) -> None:
     with Socket(pair.one.url) as socket:
-        response_id = pair.story(socket)
+        response_id = story(socket)
         assert pair.there.delete(path(response_id)).status_code == 200
         assert socket.until_end()[-1]["response"]["status"] == "cancelled"
         for http in (pair.here, pair.there):
             assert http.get(path(response_id)).status_code == 404
             assert http.get(path(response_id), params={"stream": "true"}).status_code == 404
-    eventually(lambda: pair.one.metric("vivace_turns_running") == 0)
+    eventually(lambda: metric(pair.one, "vivace_turns_running") == 0)
 
 
-def test_another_key_neither_sees_nor_stops_it(postgres: Postgres, tmp_path: Path) -> None:
-    tables = {"store": {"url": postgres.database()}, "fleet": FLEET}
-    with ExitStack() as stack:
-        servers = []
-        for name in ("one", "other"):
-            (tmp_path / name).mkdir()
-            server = Serve(tmp_path / name, SCRIPT, tables=tables, owners=("ada", "bob"))
-            servers.append(stack.enter_context(server))
-        socket = stack.enter_context(servers[0].socket("ada"))
+def test_another_key_neither_sees_nor_stops_it(fleet: Gateways) -> None:
+    one, other = (fleet.start(keys=keys("ada", "bob")) for _ in range(2))
+    with Socket(one.url, bearer("ada")) as socket, other.http as http:
         socket.create("a story")
         response_id = socket.until("response.created")["response"]["id"]
-        with servers[1].http("bob") as http:
-            for method, more in (("GET", ""), ("DELETE", ""), ("POST", "/interrupt")):
-                assert http.request(method, path(response_id) + more).status_code == 404
-            assert http.post(f"{path(response_id)}/cancel").status_code == 404
-        with servers[1].http("ada") as http:
-            assert http.get(path(response_id)).json()["status"] == "in_progress"
+        http.headers.update(bearer("bob"))
+        for method, more in (("GET", ""), ("DELETE", ""), ("POST", "/interrupt")):
+            assert http.request(method, path(response_id) + more).status_code == 404
+        assert http.post(f"{path(response_id)}/cancel").status_code == 404
+        http.headers.update(bearer("ada"))
+        assert http.get(path(response_id)).json()["status"] == "in_progress"
 
 
-def test_an_order_that_nobody_carries_out_says_so_and_is_not_carried_out_later(
-    pair: Pair,
-) -> None:
-    with Socket(pair.one.url) as socket:
-        response_id = pair.story(socket)
-        pair.one.process.send_signal(signal.SIGSTOP)
-        try:
-            told = pair.there.post(f"{path(response_id)}/steer", json={"input": "a tale"})
-        finally:
-            pair.one.process.send_signal(signal.SIGCONT)
-        # Its gateway counts as gone after a moment, and with it what the turn has said.
-        assert code(told) == (400, "response_already_completed")
+def test_a_command_to_a_gateway_that_dies_is_refused_and_not_carried_out_later(pair: Pair) -> None:
+    fleet = pair.fleet
+    with Socket(pair.one.url) as socket, ThreadPoolExecutor(1) as aside:
+        response_id = story(socket)
+        frozen = fleet.freeze(pair.one)
+        url = f"{path(response_id)}/steer"
+        told = aside.submit(pair.there.post, url, json={"input": "a tale"})
+        eventually(lambda: fleet.orders(response_id) == 1)
+        fleet.bury(pair.one)  # and with it what the turn has said
+        assert code(told.result()) == (400, "response_already_completed")
+        let_lease_run_out(pair.one)
+        frozen.thaw()
         assert pair.there.get(path(response_id)).json()["error"]["code"] == "lost_midway"
         # No number that its client saw means something else now, and it hears of the end.
         rest = f"{path(response_id)}?stream=true&starting_after=5"
@@ -259,9 +315,9 @@ def test_an_order_that_nobody_carries_out_says_so_and_is_not_carried_out_later(
             ("response.created", 1_000_000),
             ("response.failed", 1_000_001),
         ]
-        while (event := socket.read())["type"] != "error":
-            assert not event["type"].startswith("response.steer")
-        assert event["error"]["code"] == "resumed_elsewhere"
+        events = until_error(socket)
+        assert not any(each["type"].startswith("response.steer") for each in events)
+        assert events[-1]["error"]["code"] == "resumed_elsewhere"
 
 
 # -- reads ----------------------------------------------------------------------------------------
@@ -298,7 +354,7 @@ def test_a_turn_is_resumed_on_another_gateway_which_others_on_that_socket_do_not
     pair: Pair,
 ) -> None:
     with Socket(pair.one.url) as socket, Socket(pair.other.url) as elsewhere:
-        response_id = pair.story(socket, "a tale")
+        response_id = story(socket, "a tale")
         elsewhere.send(
             type="response.resume", response_id=response_id, starting_after=3, stream_id="a"
         )
@@ -313,11 +369,16 @@ def test_a_turn_is_resumed_on_another_gateway_which_others_on_that_socket_do_not
         assert rest[-1]["response"] == end
 
 
+def is_telling(gateway: RunningGateway) -> bool:
+    sessions: list[Any] = [*gateway.gateway.runner._connections]
+    return any(not each._session.idle for each in sessions)
+
+
 def test_a_turn_that_is_told_on_another_gateway_can_be_steered_from_there(pair: Pair) -> None:
     with Socket(pair.one.url) as socket, Socket(pair.other.url) as elsewhere:
-        response_id = pair.story(socket)
+        response_id = story(socket)
         elsewhere.send(type="response.resume", response_id=response_id)
-        time.sleep(0.2)
+        eventually(lambda: is_telling(pair.other))
         elsewhere.send(
             type="response.steer", previous_response_id=response_id, input="rather a tale"
         )
@@ -348,7 +409,7 @@ def test_the_same_key_on_another_gateway_gets_the_same_turn(pair: Pair) -> None:
         assert told.result() == seen
     other = pair.there.post(RESPONSES, json={"input": "another"}, headers=headers)
     assert code(other) == (422, "idempotency_key_reused")
-    assert pair.other.metric("vivace_turns_total") == 0
+    assert metric(pair.other, "vivace_turns_total") == 0
 
 
 def test_the_same_key_in_the_background_is_answered_at_once(pair: Pair) -> None:
@@ -370,7 +431,7 @@ def test_one_that_begins_at_the_same_time_on_both_runs_once(pair: Pair) -> None:
             )
             answers = list(many.map(ask, [pair.here, pair.there] * 4))
             assert len({each.content for each in answers}) == 1
-    ran = [each.metric("vivace_turns_total") for each in (pair.one, pair.other)]
+    ran = [metric(each, "vivace_turns_total") for each in (pair.one, pair.other)]
     assert sum(ran) == 3
 
 
@@ -386,7 +447,7 @@ def test_a_conversation_goes_on_at_another_gateway_at_once(pair: Pair) -> None:
             assert end["type"] == "response.completed"
             before = end["response"]["id"]
     with Socket(pair.one.url) as socket:
-        running = pair.story(socket)
+        running = story(socket)
         early = pair.there.post(RESPONSES, json={"input": "hi", "previous_response_id": running})
         assert code(early) == (400, "previous_response_not_found")
         assert "in progress" in early.json()["error"]["message"]
@@ -409,15 +470,21 @@ def test_what_another_gateway_deleted_is_not_continued_from_memory(pair: Pair, k
 # -- gateways that die, and one that comes back ---------------------------------------------------
 
 
-def test_a_turn_whose_gateway_is_gone_is_taken_when_somebody_asks_for_it(
-    start: Callable[[], Serve],
+def test_a_turn_of_a_killed_process_is_taken_when_a_client_asks_for_it(
+    fleet: Gateways, tmp_path: Path
 ) -> None:
-    one, other = start(), start()
-    with one.http() as http:
-        body = {"input": "a tale", "background": True}
-        response_id = http.post(RESPONSES, json=body).json()["id"]
-    one.process.kill()
-    with other.http() as http:
+    other = fleet.start()
+    tables = {"store": {"url": fleet._url}, "fleet": SLOW}
+    with Serve(tmp_path, STALL, tables=tables) as one:
+        with one.http() as http:
+            body = {"input": "a tale", "background": True}
+            response_id = http.post(RESPONSES, json=body).json()["id"]
+        one.process.kill()
+        one.process.wait()
+    holder = fleet.holder(response_id)
+    aged = "UPDATE gateways SET seen = seen - interval '1 hour' WHERE id = $1 RETURNING id"
+    assert fleet._value(aged, holder) == holder
+    with other.http as http:
         told = streamed(http, "GET", path(response_id), params={"stream": "true"})
         assert told[-1]["type"] == "response.completed"
         numbers = [event["sequence_number"] for event in told]
@@ -425,20 +492,19 @@ def test_a_turn_whose_gateway_is_gone_is_taken_when_somebody_asks_for_it(
         assert http.get(path(response_id)).json() == told[-1]["response"]
 
 
-def test_what_was_asked_of_a_gateway_that_died_is_done_by_who_takes_the_turn(
-    start: Callable[[], Serve],
+def test_a_command_to_a_gateway_that_died_is_done_by_the_one_that_takes_the_turn(
+    fleet: Gateways,
 ) -> None:
-    one, other, third = start(), start(), start()
-    with one.http() as http:
+    one, other, third = fleet.start(), fleet.start(), fleet.start()
+    with one.http as http:
         body = {"input": "a story", "background": True}
         response_id = http.post(RESPONSES, json=body).json()["id"]
-    one.process.send_signal(signal.SIGSTOP)
-    with other.http() as http, third.http() as reader, ThreadPoolExecutor(1) as aside:
-        told = aside.submit(
-            http.post, f"{path(response_id)}/steer", json={"input": "rather a tale"}
-        )
-        time.sleep(0.2)
-        one.process.kill()
+    fleet.freeze(one)
+    with other.http as http, third.http as reader, ThreadPoolExecutor(1) as aside:
+        url = f"{path(response_id)}/steer"
+        told = aside.submit(http.post, url, json={"input": "rather a tale"})
+        eventually(lambda: fleet.orders(response_id) == 1)
+        fleet.bury(one)
         receipt = told.result().json()
         assert receipt["type"] == "response.steer.accepted"
         successor = receipt["successor_id"]
@@ -450,45 +516,62 @@ def test_what_was_asked_of_a_gateway_that_died_is_done_by_who_takes_the_turn(
 
 
 def test_gateways_that_were_cut_off_together_leave_each_other_their_turns(
-    start: Callable[[], Serve], postgres: Postgres
+    fleet: Gateways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pair = Pair(start(), start())
-    with Socket(pair.one.url) as socket, Socket(pair.other.url) as elsewhere:
-        for each in (socket, elsewhere):
-            pair.story(each, "a saga")
-        postgres.kill()
-        time.sleep(3 * FLEET["dead_after_seconds"])
-        postgres.start()
-        for each in (socket, elsewhere):
-            assert each.until_end(60)[-1]["type"] == "response.completed"
+    monkeypatch.setattr(connections, "_PATIENCE", 0.3)
+    one, other = fleet.start(), fleet.start()
+    away, take = {one._loop, other._loop}, Connections._take
+    looks, look = list[int](), one.gateway.recovery.look
+
+    async def refused(pool: Connections, limit: float) -> Any:
+        if asyncio.get_running_loop() in away:
+            raise ConnectionRefusedError
+        return await take(pool, limit)
+
+    async def counted(**given: Any) -> int:
+        taken = await look(**given)
+        looks.append(taken)
+        return taken
+
+    with Socket(one.url) as socket, Socket(other.url) as elsewhere:
+        turns = [story(each) for each in (socket, elsewhere)]
+        monkeypatch.setattr(Connections, "_take", refused)
+        for each in (one, other):
+            eventually(partial(is_cut_off, each))
+            fleet.bury(each)
+            let_lease_run_out(each)
+        monkeypatch.setattr(one.gateway.recovery, "look", counted)
+        away.remove(one._loop)  # it is back first, and finds that the other one was silent for long
+        eventually(lambda: len(looks) >= 3)
+        assert set(looks) == {0}
+        holders = [each.gateway.keeper.holder for each in (one, other)]
+        assert [fleet.holder(each) for each in turns] == holders
+        away.clear()
+        for client, response_id in ((socket, turns[0]), (elsewhere, turns[1])):
+            client.send(type="response.interrupt", response_id=response_id)
+            ended = client.until_end()[-1]["response"]
+            assert ended["incomplete_details"] == {"reason": "interrupted"}
+
+
+def is_cut_off(gateway: RunningGateway) -> bool:
+    return gateway.gateway.archive.trouble is not None
 
 
 def test_a_ghost_that_comes_back_says_nothing_more(pair: Pair) -> None:
     with Socket(pair.one.url) as socket, Socket(pair.one.url) as lasting:
-        foreground = pair.story(socket)
-        background = pair.story(lasting, "a story", background=True)
-        pair.one.process.send_signal(signal.SIGSTOP)
+        foreground = story(socket)
+        background = story(lasting, "a story", background=True)
+        ghost = pair.fleet.kill(pair.one)
         eventually(lambda: pair.there.get(path(foreground)).json()["status"] == "failed")
-        eventually(lambda: pair.other.metric("vivace_turns_running") == 1)
-        while True:  # what it had sent before
-            try:
-                socket.read(timeout=0.2)
-            except TimeoutError:
-                break
-        while True:
-            try:
-                lasting.read(timeout=0.2)
-            except TimeoutError:
-                break
-        pair.one.process.send_signal(signal.SIGCONT)
+        eventually(lambda: metric(pair.other, "vivace_turns_running") == 1)
+        let_lease_run_out(pair.one)
+        said_before = len(pair.one.witness.events)
+        ghost.thaw()
         for each, response_id in ((socket, foreground), (lasting, background)):
-            said = [each.read()]
-            while said[-1]["type"] != "error":
-                said.append(each.read())
-            assert [event["type"] for event in said] == ["error"]
-            assert said[0]["error"]["code"] == "resumed_elsewhere"
-            assert "word" not in json.dumps(said)
-            assert response_id in said[0]["error"]["message"]
+            last = until_error(each)[-1]
+            assert last["error"]["code"] == "resumed_elsewhere"
+            assert response_id in last["error"]["message"]
+        assert set(pair.one.witness.events[said_before:]) == {"error"}
         there = pair.there.get(path(foreground)).json()
         assert (there["status"], there["error"]["code"]) == ("failed", "lost_midway")
         assert pair.here.get(path(foreground)).json() == there
@@ -497,19 +580,30 @@ def test_a_ghost_that_comes_back_says_nothing_more(pair: Pair) -> None:
         assert socket.turn("hello")["type"] == "response.completed"
 
 
+def asked(gateway: RunningGateway, response_id: str) -> HTTPConnection:
+    """Send a request for it; the answer is not waited for."""
+    connection = HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    connection.request("GET", path(response_id))
+    return connection
+
+
+def status(connection: HTTPConnection) -> str:
+    with connection.getresponse() as answer:
+        found: str = json.load(answer)["status"]
+    connection.close()
+    return found
+
+
 def test_a_ghost_that_is_asked_first_of_all_tells_what_is_on_record(pair: Pair) -> None:
     """However soon it is asked: it does not know yet that it was taken for dead."""
     with Socket(pair.one.url) as socket:
-        response_id = pair.story(socket)
-        pair.one.process.send_signal(signal.SIGSTOP)
+        response_id = story(socket)
+        ghost = pair.fleet.kill(pair.one)
         eventually(lambda: pair.there.get(path(response_id)).json()["status"] == "failed")
-        answers: list[httpx.Response] = []
-        asking = threading.Thread(target=lambda: answers.append(pair.here.get(path(response_id))))
-        asking.start()
-        time.sleep(0.2)
-        pair.one.process.send_signal(signal.SIGCONT)
-        asking.join(10)
-        assert answers[0].json()["status"] == "failed"
+        let_lease_run_out(pair.one)
+        connection = asked(pair.one, response_id)
+        ghost.thaw()
+        assert status(connection) == "failed"
 
 
 def test_a_ghost_that_is_asked_while_it_learns_of_its_loss_tells_no_end_of_its_own(
@@ -517,14 +611,10 @@ def test_a_ghost_that_is_asked_while_it_learns_of_its_loss_tells_no_end_of_its_o
 ) -> None:
     body = {"input": "a story", "background": True}
     response_id = pair.here.post(RESPONSES, json=body).json()["id"]
-    pair.one.process.send_signal(signal.SIGSTOP)
-    try:
-        eventually(lambda: pair.other.metric("vivace_takeovers_total") > 0)
-        with ThreadPoolExecutor(8) as several:
-            asked = [several.submit(pair.here.get, path(response_id)) for _ in range(8)]
-            time.sleep(0.2)
-            pair.one.process.send_signal(signal.SIGCONT)
-            told = {each.result(20).json()["status"] for each in asked}
-    finally:
-        pair.one.process.send_signal(signal.SIGCONT)
-    assert told == {"in_progress"}  # the other one runs it again, and without end
+    ghost = pair.fleet.kill(pair.one)
+    eventually(lambda: metric(pair.other, "vivace_takeovers_total") > 0)
+    let_lease_run_out(pair.one)
+    several = [asked(pair.one, response_id) for _ in range(8)]
+    ghost.thaw()
+    # The other one runs it again, and without end.
+    assert {status(each) for each in several} == {"in_progress"}

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support import virtual_time
 from tests.support.server import configuration
+from tests.support.virtual_time import elapse
 from vivace.config import Config
 from vivace.conversation.deltas import Delta, Finished, Tokens
 from vivace.engines.base import Work
@@ -27,6 +28,7 @@ from vivace.protocol.events import Response
 from vivace.protocol.items import Message, text_of
 
 T = TypeVar("T")
+RELEASE = pytest.mark.release
 WORDS = 50
 ANSWER = " word" * WORDS
 
@@ -122,11 +124,11 @@ def test_the_only_engine_may_stand_still_and_nothing_is_refused(
     async def story(slow: Slow) -> None:
         [engine] = slow.engines
         before = slow.asked("one", "two")
-        await asyncio.sleep(after)
+        await elapse(after)
         engine.freeze()
         meanwhile = []
         for number in range(8):  # more than it has slots for
-            await asyncio.sleep(stall / 8)
+            await elapse(stall / 8)
             meanwhile += slow.asked(f"meanwhile {number}")
         assert slow.gateway.listening.silent(engine.name) == (stall > 30)  # some are still read
         assert [*slow.gateway._unready()] == []
@@ -144,9 +146,9 @@ def test_one_that_stands_still_again_and_again_is_never_given_up(run: Callable[.
         turns = slow.asked(*(f"turn {number}" for number in range(12)))
         silences = 0
         for _ in range(10):
-            await asyncio.sleep(1.1)
+            await elapse(1.1)
             engine.freeze()
-            await asyncio.sleep(20)
+            await elapse(20)
             silences += slow.gateway.listening.silent(engine.name)
             engine.thaw()
         assert silences > 3  # more deaths than a turn may see
@@ -160,9 +162,9 @@ def test_when_it_is_really_gone_that_is_an_error(run: Callable[..., Any]) -> Non
     async def story(slow: Slow) -> None:
         [engine] = slow.engines
         [turn] = slow.asked()
-        await asyncio.sleep(2)
+        await elapse(2)
         engine.freeze()
-        await asyncio.sleep(20)
+        await elapse(20)
         engine.die("killed")
         failed = await turn
         assert failed.error is not None
@@ -180,10 +182,10 @@ def test_when_it_is_really_gone_that_is_an_error(run: Callable[..., Any]) -> Non
 def test_where_there_is_another_the_silent_one_is_left(run: Callable[..., Any]) -> None:
     async def story(slow: Slow) -> None:
         turns = slow.asked()
-        await asyncio.sleep(2)
+        await elapse(2)
         frozen = slow.busy()
         frozen.freeze()
-        await asyncio.sleep(6)
+        await elapse(6)
         assert frozen.running() <= 1  # who asks whether it is back
         assert [*slow.gateway._unready()] == [f"{frozen.name} has work and does none of it"]
         turns += slow.asked(*(f"turn {number}" for number in range(6)))
@@ -196,14 +198,14 @@ def test_where_there_is_another_the_silent_one_is_left(run: Callable[..., Any]) 
 def test_a_silent_engine_is_waited_for_when_the_other_one_is_gone(run: Callable[..., Any]) -> None:
     async def story(slow: Slow) -> None:
         turns = slow.asked()
-        await asyncio.sleep(2)
+        await elapse(2)
         frozen = slow.busy()
         [other] = [each for each in slow.engines if each is not frozen]
         other.die("killed")
         frozen.freeze()
-        await asyncio.sleep(20)
+        await elapse(20)
         turns += slow.asked("another")
-        await asyncio.sleep(20)
+        await elapse(20)
         frozen.thaw()
         assert all_is_said(await asyncio.gather(*turns))
         assert (slow.failovers, slow.refused) == (0, 0)
@@ -216,12 +218,12 @@ def test_a_turn_that_left_two_silent_engines_stays_with_the_third(run: Callable[
         turns, going = slow.asked(), set(slow.engines)
         for failovers in (0, 1, 2):
             while slow.failovers < failovers:
-                await asyncio.sleep(0.1)
-            await asyncio.sleep(0.5)
+                await elapse(0.1)
+            await elapse(0.5)
             [busy] = [each for each in going if each.running()]
             busy.freeze()
             going.discard(busy)
-        await asyncio.sleep(60)
+        await elapse(60)
         assert len(going) == 1
         for each in slow.engines:
             each.thaw()
@@ -242,9 +244,9 @@ def test_one_that_failed_a_turn_is_no_engine_to_leave_another_for(run: Callable[
 
         broken.generate = fails  # type: ignore[method-assign]
         turns = slow.asked(*(f"turn {number}" for number in range(4)))
-        await asyncio.sleep(2)
+        await elapse(2)
         other.freeze()
-        await asyncio.sleep(20)
+        await elapse(20)
         other.thaw()
         assert all_is_said(await asyncio.gather(*turns))
         assert slow.refused == 0
@@ -255,7 +257,9 @@ def test_one_that_failed_a_turn_is_no_engine_to_leave_another_for(run: Callable[
 # -- under full load ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rate", [60, 500, 5000])
+@pytest.mark.parametrize(
+    "rate", [pytest.param(60, marks=RELEASE), 500, pytest.param(5000, marks=RELEASE)]
+)
 def test_a_hundred_thousand_tokens_under_full_load_are_no_death(
     run: Callable[..., Any], rate: float
 ) -> None:

@@ -98,14 +98,16 @@ def test_settings_are_inherited_by_the_successor(gateway: RunningGateway) -> Non
 
 
 def test_a_steer_may_wait_for_the_end_of_the_item(gateway: RunningGateway) -> None:
-    think = (Think("Let me think "), Stall(1), Think("about that for a while. "))
+    think = (Think("Let me think "), FOREVER, Think("about that for a while. "))
     gateway.engine.play([LEFT, Reply(when="story", then=(*think, Say("Once", times=20_000)))])
     with Socket(gateway.url) as socket:
         socket.create("A story")
         first = socket.until("response.created")["response"]["id"]
         socket.until("response.reasoning_text.delta")
         steer(socket, first, "Go left", when="item_end")
-        ended = until_steered(socket)[-1]["response"]
+        socket.until("response.steer.accepted")
+        gateway.go_on()
+        ended = socket.until_end()[-1]["response"]
         [thought] = ended["output"]
         assert (thought["type"], thought["status"]) == ("reasoning", "completed")
         assert text_of(thought) == "Let me think about that for a while. "
@@ -192,10 +194,12 @@ def test_what_is_wrong_behind_a_steer_that_waited_is_named_by_its_place_in_what_
 
 
 def test_an_engine_that_dies_gives_the_steer_back(gateway: RunningGateway) -> None:
-    gateway.engine.play([Reply(when="story", then=(Say("Once "), Stall(0.3), Die("gone")))])
+    gateway.engine.play([Reply(when="story", then=(Say("Once "), FOREVER, Die("gone")))])
     with Socket(gateway.url) as socket:
         first = begun(socket)
         steer(socket, first, "Go left", when="item_end")
+        socket.until("response.steer.accepted")
+        gateway.go_on()
         socket.until("response.failed")
         failed = socket.read()
         assert failed["type"] == "response.steer.failed"

@@ -1,27 +1,43 @@
-"""An editor without a screen: the language server as a process, and a buffer that is typed into."""
+"""An editor without a screen: the language server behind a pipe, and a buffer that is typed into.
+
+The server runs in a thread of the test's own process, with the loop, the pipes and the threads that
+it has in a process of its own. A test that says ``process=True`` starts the program instead.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Union
+from types import SimpleNamespace
+from typing import Any, BinaryIO, Union
+from unittest import mock
 
+import pytest_lsp.client
+from cattrs import Converter
 from lsprotocol import types as lsp
+from pygls.io_ import run_async
+from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
 from tests.lsp import scripted as scripted_server
 from tests.lsp import verbose as verbose_server
+from tests.lsp.in_process import server_pygls
 from tests.lsp.scripted import Line
+from tests.support.waiting import eventually_async
+from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
 from vivace.lsp.extensions import EDIT_PROGRESS, STATUS
 from vivace.lsp.positions import Encoding
+from vivace.lsp.server import Server, serve
 
 KNOWN = {"vivace": {"edit": True, "status": True, "instruction": True}}
 
@@ -200,19 +216,60 @@ class Editor:
         )
 
     async def until(self, happens: Callable[[], object]) -> None:
-        async with asyncio.timeout(20):
-            while not happens():
-                await asyncio.sleep(0.01)
+        await eventually_async(lambda: bool(happens()))
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Send the messages of the block in one piece, so that the server has all at once."""
+        protocol, messages = self.client.protocol, bytearray()
+        writer: Any = protocol.writer
+        protocol.writer = SimpleNamespace(write=messages.extend)
+        try:
+            yield
+        finally:
+            protocol.writer = writer
+            writer.write(bytes(messages))
+
+    async def barrier(self) -> None:
+        """Wait until the server has begun to handle all that was sent before."""
+        nowhere = lsp.TextDocumentIdentifier(uri="file:///nowhere")
+        await self.client.text_document_inline_completion_async(
+            lsp.InlineCompletionParams(
+                context=lsp.InlineCompletionContext(lsp.InlineCompletionTriggerKind.Automatic),
+                position=lsp.Position(0, 0),
+                text_document=nowhere,
+            )
+        )
 
     async def said(self, why: str) -> None:
         """Wait until the status says so."""
         await self.until(lambda: any(why in each["why"] for each in self.statuses))
 
 
+Start = Callable[[LanguageClient], Any]
+"""Connect a client to a server: a context manager, at whose end the server has ended too."""
+
+
+@cache
+def _client_converter() -> Converter:
+    """Return one converter for all clients, as making one takes as long as a short test.
+
+    lsprotocol takes every answer that has a command for a ``Command``; this one looks closer.
+    """
+    made: Converter = default_converter()  # type: ignore[no-untyped-call]
+    either: Any = Union[lsp.Command, lsp.CodeAction]  # noqa: UP007 - as lsprotocol writes it
+
+    def command_or_action(found: Any, _: Any) -> Any:
+        kind = lsp.Command if isinstance(found.get("command"), str) else lsp.CodeAction
+        return made.structure(found, kind)
+
+    made.register_structure_hook(either, command_or_action)
+    return made
+
+
 @asynccontextmanager
-async def running(
-    command: Sequence[str],
-    environment: dict[str, str],
+async def _running(
+    start: Start,
     folder: Path,
     *,
     encodings: Sequence[Encoding] = ("utf-16",),
@@ -220,18 +277,9 @@ async def running(
     shows_ghosts: bool = True,
     options: dict[str, Any] | None = None,
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
-    client = make_test_lsp_client()
-    converter = client.protocol._converter
-    either: Any = Union[lsp.Command, lsp.CodeAction]  # noqa: UP007 - as lsprotocol writes it
-
-    def told_apart(found: Any, _: Any) -> Any:  # lsprotocol takes all that have one for a command
-        kind = lsp.Command if isinstance(found.get("command"), str) else lsp.CodeAction
-        return converter.structure(found, kind)
-
-    converter.register_structure_hook(either, told_apart)
+    with mock.patch.object(pytest_lsp.client, "default_converter", _client_converter):
+        client = make_test_lsp_client()
     editor = Editor(client, encodings[0])
-
-    await client.start_io(*command, env=environment, cwd=folder)
     capabilities = lsp.ClientCapabilities(
         general=lsp.GeneralClientCapabilities(position_encodings=list(encodings)),
         workspace=lsp.WorkspaceClientCapabilities(
@@ -254,50 +302,146 @@ async def running(
         ),
         experimental=known,
     )
-    told = await client.initialize_session(
-        lsp.InitializeParams(
-            capabilities=capabilities,
-            root_uri=folder.as_uri(),
-            initialization_options=options,
+    async with start(client):
+        result = await client.initialize_session(
+            lsp.InitializeParams(
+                capabilities=capabilities,
+                root_uri=folder.as_uri(),
+                initialization_options=options,
+            )
         )
-    )
-    yield editor, told
-    await client.shutdown_session()
+        yield editor, result
+        await client.shutdown_session()
+
+
+@asynccontextmanager
+async def _process(
+    command: Sequence[str], environment: dict[str, str], folder: Path, client: LanguageClient
+) -> AsyncIterator[None]:
+    await client.start_io(*command, env=environment, cwd=folder)
+    yield
     await client.stop()  # type: ignore[no-untyped-call]
 
 
 @asynccontextmanager
+async def _thread(make: Callable[[], Server], client: LanguageClient) -> AsyncIterator[None]:
+    """Run a server in a thread, connected to the client by two pipes as a process would be."""
+    (stdin, to_server), (from_server, stdout) = os.pipe(), os.pipe()
+    with _interpreter_as_before(), mock.patch("vivace.lsp.server._Pygls", server_pygls):
+        server = make()
+        errors: list[BaseException] = []
+        arguments = server, os.fdopen(stdin, "rb"), os.fdopen(stdout, "wb"), errors
+        thread = threading.Thread(target=_serve, args=arguments)
+        thread.start()
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+        incoming = os.fdopen(from_server, "rb")
+        received, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), incoming
+        )
+        outgoing, _ = await loop.connect_write_pipe(
+            asyncio.streams.FlowControlMixin,
+            os.fdopen(to_server, "wb", buffering=0),
+        )
+        client.protocol.set_writer(outgoing)
+        reading = asyncio.create_task(_read(client, reader))
+        try:
+            yield
+        finally:
+            outgoing.close()
+            await reading
+            received.close()
+            await asyncio.to_thread(thread.join)
+    assert errors == []
+
+
+def _serve(server: Server, stdin: BinaryIO, stdout: BinaryIO, errors: list[BaseException]) -> None:
+    try:
+        asyncio.run(serve(server, stdin, stdout))
+    except SystemExit:
+        pass  # the editor said ``exit``
+    except BaseException as error:  # noqa: BLE001 - the test reports it
+        errors.append(error)
+    finally:
+        stdout.close()
+
+
+async def _read(client: LanguageClient, reader: asyncio.StreamReader) -> None:
+    """Handle what the server sends; when it ends, whatever still waits for an answer fails."""
+    await run_async(
+        stop_event=threading.Event(),
+        reader=reader,
+        protocol=client.protocol,
+        error_handler=client.report_server_error,
+    )
+    for waiting in client.protocol._request_futures.values():
+        if not waiting.done():
+            waiting.set_exception(ConnectionError("The language server has ended."))
+
+
+@contextmanager
+def _interpreter_as_before() -> Iterator[None]:
+    """Undo at the end what the server sets for its whole process."""
+    thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
+
+
+@asynccontextmanager
 async def vivace(
-    folder: Path, url: str, *, verbose: bool = False, **how: Any
+    folder: Path, url: str, *, process: bool = False, verbose: bool = False, **how: Any
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
-    """The real program, with a server at this address; ``verbose`` has it log all that it can."""
+    """``vivace lsp``, with a server at this address.
+
+    ``process`` starts the program; ``verbose`` does too, and has it log all that it can.
+    """
+    state = folder / ".state"
     environment = {
         **os.environ,
         "VIVACE_URL": url,
-        "XDG_STATE_HOME": str(folder / ".state"),
+        "XDG_STATE_HOME": str(state),
         **({"PYTHONASYNCIODEBUG": "1", "PYTHONPATH": os.pathsep.join(sys.path)} if verbose else {}),
     }
     program = [verbose_server.__file__] if verbose else ["-m", "vivace.cli", "lsp"]
     command = [sys.executable, *program]
-    async with running(command, environment, folder, **how) as found:
+    start: Start = partial(_process, command, environment, folder)
+    if not (process or verbose):
+        start = partial(_thread, partial(Server, Address(url), state / "vivace"))
+    async with _running(start, folder, **how) as found:
         yield found
 
 
 @asynccontextmanager
 async def scripted(
-    folder: Path, script: Sequence[Line] = (), rules: str = "", url: str = "", **how: Any
+    folder: Path,
+    script: Sequence[Line] = (),
+    rules: str = "",
+    url: str = scripted_server.NOWHERE,
+    *,
+    process: bool = False,
+    **how: Any,
 ) -> AsyncIterator[tuple[Editor, lsp.InitializeResult]]:
-    """``rules`` in the form of a rule file; ``url`` is who is asked for edits."""
+    """Play ``script`` for completions; ``rules`` has the form of a rule file, ``url`` makes edits.
+
+    ``process`` starts a program.
+    """
+    state = folder / ".state"
     command = [sys.executable, scripted_server.__file__]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(sys.path),
         "SCRIPT": json.dumps([asdict(each) for each in script]),
         "RULES": rules,
-        "STATE": str(folder / ".state"),
-        **({"VIVACE_URL": url} if url else {}),
+        "STATE": str(state),
+        "VIVACE_URL": url,
     }
-    async with running(command, environment, folder, **how) as found:
+    start: Start = partial(_process, command, environment, folder)
+    if not process:
+        make = partial(scripted_server.make_server, list(script), rules, Address(url), state)
+        start = partial(_thread, make)
+    async with _running(start, folder, **how) as found:
         yield found
 
 

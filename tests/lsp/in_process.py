@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 from unittest import mock
 
@@ -29,7 +30,7 @@ from vivace.lsp.address import Address
 from vivace.lsp.documents import Document
 from vivace.lsp.server import Server, _Pygls
 
-__all__ = ["Answer", "Engine", "InProcess", "Loop"]
+__all__ = ["Answer", "Engine", "InProcess", "Loop", "server_pygls"]
 
 T = TypeVar("T")
 
@@ -39,6 +40,10 @@ def _converter() -> Converter:
     """One for all servers: it learns how each message is read when it first sees one."""
     made: Converter = default_converter()  # type: ignore[no-untyped-call]
     return made
+
+
+server_pygls = partial(_Pygls, converter_factory=_converter)
+"""In place of ``vivace.lsp.server._Pygls``."""
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -142,7 +147,7 @@ class InProcess:
         self.server.pygls.protocol.set_writer(self, include_headers=False)
         self.loop.set_exception_handler(lambda _, context: self.errors.append(context))
 
-    def _doubles(self) -> dict[str, Callable[..., Any]]:
+    def _doubles(self) -> dict[str, Any]:
         @asynccontextmanager
         async def connection(*_: object) -> AsyncIterator[Connection]:
             endpoint: Any = self.engine
@@ -155,6 +160,8 @@ class InProcess:
         async def models(*_: object) -> list[str]:
             return ["any"]
 
+        clock: Any = SimpleNamespace(monotonic=self.loop.time)
+
         async def at_once(work: Callable[..., T], *given: Any, **named: Any) -> T:
             return work(*given, **named)
 
@@ -162,7 +169,9 @@ class InProcess:
             "asyncio.to_thread": at_once,
             "vivace.desk.opening.open_connection": connection,
             "vivace.desk.opening.served_models": models,
-            "vivace.lsp.server._Pygls": partial(_Pygls, converter_factory=_converter),
+            "vivace.lsp.server._Pygls": server_pygls,
+            "vivace.lsp.documents.time": clock,
+            "vivace.lsp.completion.time": clock,
         }
 
     def _completer(self, document: Document) -> Completing:

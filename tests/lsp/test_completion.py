@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 from lsprotocol import types as lsp
 
 from tests.lsp.editor import Editor, scripted
+from tests.lsp.in_process import InProcess
 from tests.lsp.scripted import Line
 from vivace.desk.completing import Suggestion
 from vivace.lsp.completion import completion_item
@@ -88,19 +89,41 @@ def test_who_asks_has_the_suggestion_and_it_counts_as_one(tmp_path: Path) -> Non
     play(tmp_path, [Line("return ", "x")], work)
 
 
-def test_behind_a_word_that_is_being_typed_nobody_has_asked(tmp_path: Path) -> None:
-    async def work(editor: Editor) -> None:
-        buffer = editor.open(tmp_path / "a.py", "")
-        typed = time.monotonic()
-        buffer.type("retu")
-        at_once = await buffer.items()
-        assert at_once == [] or time.monotonic() - typed > 0.5
-        await asyncio.sleep(0.6)
-        assert len(await buffer.items()) == 1
-        buffer.type("rn ")
-        assert len(await buffer.items()) == 1, "editors ask by themselves only within words"
+def test_items_right_behind_a_word_come_only_when_typing_has_paused(tmp_path: Path) -> None:
+    desk, numbers = InProcess(tmp_path), count(1)
+    uri = (tmp_path / "a.py").as_uri()
 
-    play(tmp_path, [Line("retu", "rn 1"), Line("return ", "1")], work)
+    def type_text(column: int, text: str) -> None:
+        at = {"line": 0, "character": column}
+        change = {"range": {"start": at, "end": at}, "text": text}
+        document = {"uri": uri, "version": next(numbers)}
+        desk.send("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
+
+    def items(column: int, written: str) -> list[str]:
+        number = f"question {next(numbers)}"
+        place = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": column}}
+        desk.send("textDocument/completion", place, number)
+        desk.loop.let_pass(0.1)
+        for answer in list(desk.engine.answers):
+            answer.say({"content": written, "stop": False}, {"content": "", "stop": True})
+            answer.end()
+        desk.loop.let_pass(0.1)
+        [answered] = [each for each in desk.sent if each.get("id") == number]
+        return [each["label"] for each in answered["result"]]
+
+    desk.send("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 0)
+    desk.send("initialized", {})
+    opened = {"uri": uri, "languageId": "python", "version": 0, "text": ""}
+    desk.send("textDocument/didOpen", {"textDocument": opened})
+    type_text(0, "retu")
+    assert items(4, "return 1") == [], "editors ask by themselves within words"
+    desk.loop.let_pass(0.5)
+    assert items(4, "return 1") == ["return 1"]
+    type_text(4, "rn ")
+    assert items(7, " 1") == ["1"]
+    desk.send("textDocument/didClose", {"textDocument": {"uri": uri}})
+    desk.close()
+    assert desk.errors == []
 
 
 def test_a_file_that_no_model_may_read_has_no_items(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 
 from tests.lsp.editor import Buffer, Editor, vivace
-from tests.support.editing import BOTH, BROKEN, EVERYWHERE, LOADED, SHOP, TYPED, answers, slowly
+from tests.support.editing import (
+    BOTH,
+    BROKEN,
+    EVERYWHERE,
+    LOADED,
+    SHOP,
+    TYPED,
+    answers,
+    slowly,
+)
 from tests.support.server import RunningGateway
 from vivace.conversation.deltas import Delta
 from vivace.engines.base import Work as EngineWork
@@ -44,11 +53,11 @@ def play(gateway: RunningGateway | str, path: Path, work: Work, **how: Any) -> N
     asyncio.run(session())
 
 
-def paused(text: str, before: str, seconds: float) -> Reply:
-    """A model that thinks for a while before it writes this part of its answer."""
+def paused(text: str, before: str) -> Reply:
+    """Return a reply that halts before this part until ``gateway.go_on()``."""
     said = f"```python\n{text}```\n"
     at = said.index(before)
-    return Reply(then=(Say(said[:at]), Stall(seconds), Say(said[at:])))
+    return Reply(then=(Say(said[:at]), Stall(3600), Say(said[at:])))
 
 
 def asked_of(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> list[EngineWork]:
@@ -86,13 +95,13 @@ def test_an_edit_is_shown_as_it_comes_and_made_once(
         assert not any(each["done"] for each in during)
         assert not shop.exists()  # what is on disk is the editor's affair
 
-    play(gateway, shop, work)
+    play(gateway, shop, work, process=place is None)
 
 
 def test_what_is_typed_meanwhile_stays_and_the_edit_is_carried_over(
     gateway: RunningGateway, shop: Path
 ) -> None:
-    gateway.engine.play([paused(NEW_LOAD, "with open", 0.8)])
+    gateway.engine.play([paused(NEW_LOAD, "with open")])
     typed = "forty characters that the person types!\n"
 
     async def work(editor: Editor) -> None:
@@ -102,7 +111,8 @@ def test_what_is_typed_meanwhile_stays_and_the_edit_is_carried_over(
         for each in typed:
             at = buffer.text.index("import json")
             buffer.replace(at, at, each)
-            await asyncio.sleep(0.005)
+            await editor.barrier()
+        gateway.go_on()
         assert await edit == DONE
         assert buffer.text == LOADED.replace("import json", f"{typed}import json")
         assert len(editor.applied) == 1
@@ -142,7 +152,7 @@ def test_an_edit_is_over_where_an_editor_says_nothing_of_it(
     async def work(editor: Editor) -> None:
         buffer = editor.open(shop, SHOP)
         editor.mute = True
-        assert await asyncio.wait_for(editor.edit(buffer, INSTRUCTION), 30) == DONE
+        assert await editor.edit(buffer, INSTRUCTION) == DONE
         assert (buffer.text, editor.applied) == (LOADED, [INSTRUCTION])
 
     play(gateway, shop, work)
@@ -151,7 +161,7 @@ def test_an_edit_is_over_where_an_editor_says_nothing_of_it(
 def test_what_collides_is_handed_back_and_the_text_stays_as_it_was_typed(
     gateway: RunningGateway, shop: Path
 ) -> None:
-    gateway.engine.play([paused(NEW_LOAD, "with open", 0.5)])
+    gateway.engine.play([paused(NEW_LOAD, "with open")])
 
     async def work(editor: Editor) -> None:
         buffer = editor.open(shop, SHOP)
@@ -159,6 +169,8 @@ def test_what_collides_is_handed_back_and_the_text_stays_as_it_was_typed(
         await editor.until(lambda: editor.shown)
         buffer.type(", 'rb'", behind="open(path")
         mine = buffer.text
+        await editor.barrier()
+        gateway.go_on()
         ended = await edit
         assert ended["status"] == "refused"
         assert "+    with open(path) as file:" in ended["message"]
@@ -173,7 +185,7 @@ def test_what_collides_is_handed_back_and_the_text_stays_as_it_was_typed(
 def test_of_an_edit_that_collides_in_part_the_rest_is_the_persons_to_decide(
     gateway: RunningGateway, shop: Path, rest: bool
 ) -> None:
-    gateway.engine.play([paused(BOTH, "def load", 0.5)])
+    gateway.engine.play([paused(BOTH, "def load")])
 
     async def work(editor: Editor) -> None:
         buffer = editor.open(shop, SHOP)
@@ -181,6 +193,8 @@ def test_of_an_edit_that_collides_in_part_the_rest_is_the_persons_to_decide(
         edit = asyncio.create_task(editor.edit(buffer, EVERYWHERE))
         await editor.until(lambda: editor.shown)
         buffer.type("  # all", behind="total(self):")
+        await editor.barrier()
+        gateway.go_on()
         ended = await edit
         [(question, _)] = editor.asked
         assert "1 of 2 changes does not fit" in question
@@ -204,7 +218,7 @@ def test_an_edit_can_be_redirected(gateway: RunningGateway, shop: Path) -> None:
         assert await edit == DONE
         assert buffer.text == TYPED
 
-    play(gateway, shop, work)
+    play(gateway, shop, work, process=True)
 
 
 async def stop(editor: Editor, buffer: Buffer) -> None:
@@ -249,7 +263,9 @@ def test_of_two_edits_of_one_file_one_is_made_and_the_other_told_why(
 
     async def work(editor: Editor) -> None:
         buffer = editor.open(shop, SHOP)
-        both = (editor.edit(buffer, INSTRUCTION), editor.edit(buffer, INSTRUCTION))
+        with editor.at_once():
+            both = [asyncio.create_task(editor.edit(buffer, INSTRUCTION)) for _ in range(2)]
+            await asyncio.sleep(0)
         done, refused = sorted(await asyncio.gather(*both), key=lambda each: each["status"])
         assert done == DONE
         assert refused["status"] == "failed"
@@ -274,9 +290,11 @@ def test_after_an_edit_that_came_to_nothing_the_next_one_is_made(
 
     async def work(editor: Editor) -> None:
         buffer = editor.open(shop, SHOP)
-        first = asyncio.create_task(editor.edit(buffer, EVERYWHERE))
-        await asyncio.sleep(0)  # it is sent, and the other right behind it
-        assert "under way" in (await editor.edit(buffer, INSTRUCTION))["message"]
+        with editor.at_once():
+            first = asyncio.create_task(editor.edit(buffer, EVERYWHERE))
+            second = asyncio.create_task(editor.edit(buffer, INSTRUCTION))
+            await asyncio.sleep(0)
+        assert "under way" in (await second)["message"]
         if ended == "stopped":
             await stop(editor, buffer)
         assert (await first)["status"] == ended
@@ -293,9 +311,11 @@ def test_an_edit_that_is_stopped_before_anything_was_sent_sends_nothing(
 
     async def work(editor: Editor) -> None:
         buffer = editor.open(shop, SHOP)
-        edit = asyncio.create_task(editor.edit(buffer, INSTRUCTION))
-        await asyncio.sleep(0)  # it is sent, and this right behind it
-        await stop(editor, buffer)
+        with editor.at_once():
+            edit = asyncio.create_task(editor.edit(buffer, INSTRUCTION))
+            stopping = asyncio.create_task(stop(editor, buffer))
+            await asyncio.sleep(0)
+        await stopping
         assert await edit == STOPPED
         assert (buffer.text, heard) == (SHOP, [])
 

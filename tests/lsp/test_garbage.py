@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support import virtual_time
 from vivace.lsp import garbage
 from vivace.lsp.garbage import Garbage
 
@@ -27,11 +28,7 @@ def make(count: int) -> list[list[None]]:
     return [[None] for _ in range(count)]
 
 
-def test_no_walk_through_everything_while_somebody_types_and_one_when_they_pause(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(garbage, "_PAUSE_S", 0.05)
-
+def test_no_walk_through_everything_while_somebody_types_and_one_when_they_pause() -> None:
     async def type_and_pause() -> None:
         collector, kept = Garbage(), list[list[list[None]]]()
         collector.wait_for_pauses()
@@ -42,26 +39,22 @@ def test_no_walk_through_everything_while_somebody_types_and_one_when_they_pause
             collector.typed()
             kept.append(make(young * middle))
         assert walks() == before
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(2 * garbage._PAUSE_S)
         assert walks() == before + 1
 
-    asyncio.run(type_and_pause())
+    virtual_time.run(type_and_pause())
 
 
-def test_a_pause_in_which_there_is_nothing_to_collect_costs_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(garbage, "_PAUSE_S", 0.01)
-
+def test_a_pause_in_which_there_is_nothing_to_collect_costs_nothing() -> None:
     async def pause() -> None:
         collector = Garbage()
         gc.collect()
         before = walks()
         collector.typed()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(2 * garbage._PAUSE_S)
         assert walks() == before
 
-    asyncio.run(pause())
+    virtual_time.run(pause())
 
 
 def test_somebody_who_never_pauses_does_not_fill_the_memory(

@@ -2,7 +2,7 @@
 
 Keys, moves, questions, answers in pieces, failures, cancels, edits that are redirected, stopped or
 made late, undo, and time: in any order, against the real language server with an engine, an editor
-and a clock that do as they are told. In CI a few runs; many by command:
+and a clock that do as they are told. A change tries a few runs, a release more; many by command:
 
     VIVACE_RUNS=500 scripts/test tests/lsp/test_interleavings.py
 """
@@ -26,11 +26,12 @@ from lsprotocol.types import Position, Range, TextDocumentContentChangePartial
 
 from tests.lsp.editor import KNOWN
 from tests.lsp.in_process import Answer, InProcess
+from tests.support.examples import examples
 from vivace.client.errors import ClientError
 from vivace.lsp.documents import Document
 from vivace.lsp.positions import Encoding
 
-RUNS = int(os.environ.get("VIVACE_RUNS", "15"))
+RUNS = int(os.environ.get("VIVACE_RUNS", "0")) or examples(50)
 pytestmark = pytest.mark.timeout(120 + 5 * RUNS)
 
 CODE = "import os\n\n\n" + "".join(f"def f{n}(x):\n    y = x\n    return y\n\n\n" for n in range(3))

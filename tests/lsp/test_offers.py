@@ -13,6 +13,7 @@ from lsprotocol import types as lsp
 
 from tests.lsp.editor import Buffer, Editor, scripted
 from tests.lsp.scripted import Line
+from tests.support import virtual_time
 from vivace.desk.completing import Suggestion
 from vivace.desk.counts import Counts
 from vivace.desk.usage import Usage, UsageFile
@@ -24,13 +25,14 @@ CURSOR = TEXT.index("\n")
 
 
 class Desk:
-    """One document, and a clock that is always at the end of the half minute."""
+    """One document, and offers that are judged half a minute after they were accepted."""
 
     def __init__(self, folder: Path) -> None:
         self.documents = Documents()
         self.document = self.documents.open("file:///a.py", "a.py", 1, TEXT)
-        self.usage = Usage(UsageFile(folder))
-        self.offers = Offers(self.documents, self.usage, kept_after=0.0)
+        self.usage = Usage(UsageFile(folder), every=3600.0)
+        self.kept_after = 30.0
+        self.offers = Offers(self.documents, self.usage, self.kept_after)
 
     def offer(self, text: str, typed: str = "") -> int:
         """``text`` behind what is typed; its number."""
@@ -49,12 +51,12 @@ def counted(folder: Path, work: Callable[[Desk], Awaitable[None]]) -> Counts:
     async def session() -> Counts:
         desk = Desk(folder)
         await work(desk)
-        await asyncio.sleep(0.05)  # the half minute passes
+        await asyncio.sleep(2 * desk.kept_after)
         counts = desk.usage.counts.take()
         await desk.usage.close()
         return counts
 
-    return asyncio.run(session())
+    return virtual_time.run(session())
 
 
 def test_what_is_typed_through_is_one_offer(tmp_path: Path) -> None:

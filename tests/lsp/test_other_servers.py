@@ -143,6 +143,7 @@ def llama_cpp() -> Iterator[str]:
         process.terminate()
 
 
+@pytest.mark.release
 @pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_the_real_llama_cpp_completes_and_edits(llama_cpp: str, tmp_path: Path) -> None:

@@ -130,7 +130,8 @@ def test_what_a_model_makes_is_applied_only_if_it_fixes_it(
     gateway.engine.play([answers(answer, when="no longer true")])
 
     async def session() -> None:
-        async with scripted(tmp_path, rules=RULES, url=gateway.url) as (editor, _):
+        process = status == "applied"
+        async with scripted(tmp_path, rules=RULES, url=gateway.url, process=process) as (editor, _):
             buffer = editor.open(tmp_path / "a.py", EVAL)
             fix = await fix_of(editor, buffer)
             ended = await editor.command(fix.command.command, fix.command.arguments[0])

@@ -12,6 +12,7 @@ from lsprotocol import types as lsp
 
 from tests.lsp.editor import Buffer, Editor, vivace
 from tests.support.plain_endpoint import PlainEndpoint, sse
+from vivace.completion.session import Session
 
 TEXT = "def add(a, b):\n    \n\n\ndef sub(a, b):\n    \n\n\nend\n"
 
@@ -112,11 +113,22 @@ def test_nothing_is_read_ahead_where_nobody_may_be_going_to_type(tmp_path: Path,
     assert play(tmp_path, work) == []
 
 
-def test_what_follows_a_suggestion_is_there_when_it_was_taken(tmp_path: Path) -> None:
+def test_what_follows_a_suggestion_is_there_when_it_was_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, end = list[int](), Session.ended
+
+    def end_and_note(session: Session, number: int, *, failed: bool = False) -> None:
+        end(session, number, failed=failed)
+        ended.append(number)
+
+    monkeypatch.setattr(Session, "ended", end_and_note)
+
     async def work(editor: Editor, endpoint: PlainEndpoint) -> None:
         buffer = editor.open(tmp_path / "a.py", "def add(a, b):\n    ")
         assert await buffer.complete() is not None
         await editor.until(lambda: endpoint.asked[-1][1].get("service_tier") == "flex")
+        await editor.until(lambda: len(ended) == 2)  # the suggestion, and what follows it
         buffer.type("return a")
         assert await buffer.complete() is None, "there is no more for this line"
         requests = len(endpoint.asked)

@@ -40,9 +40,10 @@ def play(
     tree: Path,
     url: str,
     work: Callable[[Editor], Awaitable[None]],
+    **how: Any,
 ) -> None:
     async def session() -> None:
-        async with scripted(tree, rules=RULES, url=url) as (editor, _):
+        async with scripted(tree, rules=RULES, url=url, **how) as (editor, _):
             await work(editor)
 
     asyncio.run(session())
@@ -76,7 +77,7 @@ def test_remarks_are_hints_beside_what_rules_find(gateway: RunningGateway, tree:
         buffer.type("x", behind="open(")
         await editor.until(lambda: "remark" not in {each[0] for each in marks(editor, buffer.uri)})
 
-    play(tree, gateway.url, work)
+    play(tree, gateway.url, work, process=True)
 
 
 def test_a_new_review_takes_the_place_of_the_old_one(gateway: RunningGateway, tree: Path) -> None:

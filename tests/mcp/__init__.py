@@ -1,0 +1,1 @@
+"""Suite: change. The MCP server, as agents start it."""

@@ -1,0 +1,1 @@
+"""Suite: change. Engine nodes, as processes where signals matter."""

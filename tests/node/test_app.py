@@ -16,6 +16,7 @@ from websockets.exceptions import InvalidStatus
 
 from tests.engines.linked import KEY, node_config
 from tests.engines.test_scripted import ask, engine
+from tests.support.waiting import PATIENCE_S, eventually_async
 from vivace.engines.remote import Address, Node
 from vivace.engines.scripted import Capacity, Say
 from vivace.errors import ConfigError
@@ -56,14 +57,14 @@ def run(check: Callable[[int, EngineNode], Coroutine[Any, Any, None]], **engine_
         async with node.listening() as (_, port):
             await check(port, node)
 
-    asyncio.run(asyncio.wait_for(whole(), 20))
+    asyncio.run(asyncio.wait_for(whole(), PATIENCE_S))
 
 
 async def closed(connection: ClientConnection, *messages: ToNode | bytes) -> tuple[int, str]:
     """How the node ends a link on which this is said."""
     for each in messages:
         await connection.send(each if isinstance(each, bytes) else encode([each]))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await connection.wait_closed()
     return connection.close_code or 0, connection.close_reason or ""
 
@@ -88,9 +89,7 @@ def test_a_gateway_gone_wrong_is_told_why(said: tuple[ToNode | bytes, ...], word
             code, reason = await closed(connection, *said)
             assert code == 1002
             assert words in reason
-        await asyncio.sleep(0.1)
-        assert not node._sockets
-        assert not node._end._peers
+        await eventually_async(lambda: not node._sockets and not node._end._peers)
         async with dial(port) as connection:  # it goes on
             await connection.send(encode([HELLO]))
             assert isinstance(decode_to_gateway(await connection.recv(decode=False))[0], Welcome)
@@ -136,7 +135,7 @@ def test_a_stranger_is_sent_away_and_nothing_is_logged_of_it(
             + headers
             + b"\r\n"
         )
-        answer = await asyncio.wait_for(reader.read(200), 5)
+        answer = await asyncio.wait_for(reader.read(200), PATIENCE_S)
         writer.close()
         assert answer.startswith(b"HTTP/1.1 401")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.engines.linked import KEY, node_config
+from tests.engines.linked import KEY, node_config, on_virtual_time
 from tests.engines.test_scripted import ask, engine
+from tests.support.virtual_time import elapse
+from tests.support.waiting import PATIENCE_S
 from vivace.engines.base import Bounds
 from vivace.engines.remote import Address, Node
 from vivace.engines.scripted import Stall
@@ -70,7 +71,7 @@ async def asking() -> AsyncIterator[Asking]:
     async with node.listening() as (host, port):
         link = Node(Address(f"ws://{host}:{port}", KEY), "gateway_tests")
         running = asyncio.create_task(link.run())
-        await asyncio.wait_for(link.linked.wait(), 5)
+        await asyncio.wait_for(link.linked.wait(), PATIENCE_S)
         asker = Asking(link, node)
         try:
             yield asker
@@ -91,7 +92,7 @@ def test_more_than_may_wait_are_refused_by_the_bounds_that_came_with_them() -> N
             assert asker.waiting == 1
             assert await asker.place(Bounds(2)) == 2
 
-    asyncio.run(asyncio.wait_for(check(), 60))
+    on_virtual_time(check())
 
 
 def test_one_that_was_heard_of_is_not_refused_for_coming_late() -> None:
@@ -100,7 +101,7 @@ def test_one_that_was_heard_of_is_not_refused_for_coming_late() -> None:
             assert [await asker.place(Bounds(1)) for _ in range(2)] == [0, 1]
             assert await asker.place(None) == 2
 
-    asyncio.run(asyncio.wait_for(check(), 60))
+    on_virtual_time(check())
 
 
 def test_tiers_that_share_an_engine_do_not_share_a_queue() -> None:
@@ -110,7 +111,7 @@ def test_tiers_that_share_an_engine_do_not_share_a_queue() -> None:
             assert await asker.place(Bounds(1), "deep") == 1
             assert asker.waiting == 2
 
-    asyncio.run(asyncio.wait_for(check(), 60))
+    on_virtual_time(check())
 
 
 def test_who_waits_while_much_happens_is_told_now_and_then_and_in_the_end_rightly() -> None:
@@ -118,13 +119,11 @@ def test_who_waits_while_much_happens_is_told_now_and_then_and_in_the_end_rightl
         async with asking() as asker:
             places = [await asker.place(Bounds(20)) for _ in range(12)]
             assert places == list(range(12))
-            began = time.monotonic()
             for task in asker.tasks[1:-1]:
                 task.cancel()
-                await asyncio.sleep(0.1)
-            while asker.heard[11][-1] != 1:
-                await asyncio.sleep(0.05)
-            most = 2 + (time.monotonic() - began) / 0.5
-            assert len(asker.heard[11]) <= most
+                await elapse(0.1)
+            await elapse(1)
+            assert asker.heard[11][-1] == 1
+            assert len(asker.heard[11]) <= 2 + (10 * 0.1 + 1) / 0.5
 
-    asyncio.run(asyncio.wait_for(check(), 60))
+    on_virtual_time(check())

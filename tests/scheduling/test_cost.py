@@ -1,27 +1,24 @@
 """What scheduling costs when many wait: the same as when few do.
 
-Counted in instructions of Python, which no other process on the machine can change, and then in
-time, because what is written in C counts as one instruction however long it takes.
+Counted in instructions of Python, which no other process on the machine can change, and in bytes
+of memory, because a copy made in C counts as one instruction however long it is.
 """
 
 from __future__ import annotations
 
-import sys
-import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 import pytest
 
+from tests.support.counting import instructions
 from vivace.errors import TooManyRequests
 from vivace.scheduling.limits import Ledger, Limits
 from vivace.scheduling.queue import Job
 from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started
 from vivace.scheduling.tiers import Tier
-
-pytestmark = pytest.mark.thorough  # and coverage counts by the same hook as these
 
 FEW, MANY = 10, 10_000
 
@@ -89,40 +86,22 @@ def crowd(act: str, owners: int) -> Crowd:
     return made
 
 
-def instructions(work: Callable[[], Any]) -> int:
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        frame.f_trace_opcodes = True
-        frame.f_trace_lines = False
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
+def memory(work: Callable[[], object]) -> int:
+    """Return the bytes that ``work`` allocates at most at one moment."""
+    tracemalloc.start()
     try:
         work()
+        return tracemalloc.get_traced_memory()[1]
     finally:
-        sys.settrace(before)
-    return count
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """The quickest of many: what others on the machine do makes nothing quicker."""
-    times = []
-    for _ in range(300):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("act", ACTS)
 def test_ten_thousand_owners_make_nothing_dearer_than_ten(act: str) -> None:
     few, many = crowd(act, FEW), crowd(act, MANY)
     assert instructions(lambda: ACTS[act](many)) <= 2 * instructions(lambda: ACTS[act](few))
-    assert seconds(lambda: ACTS[act](many)) <= 2 * seconds(lambda: ACTS[act](few))
+    more = memory(lambda: ACTS[act](many)) - memory(lambda: ACTS[act](few))
+    assert more < MANY  # bytes; a copy of a list has eight for each owner
 
 
 def test_the_shared_look_grows_with_those_that_wait_and_not_with_their_square() -> None:

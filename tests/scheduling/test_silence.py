@@ -160,7 +160,7 @@ async def watched(engine: ScriptedEngine, works: list[Work], silence: Silence) -
         if silence.look("e", readers, loop.time()):
             found.append(loop.time())
             break
-        await asyncio.sleep(LOOK)
+        await virtual_time.elapse(LOOK)
     for task in tasks:
         task.cancel()
     return found

@@ -38,7 +38,7 @@ def test_far_back_in_the_queue_it_costs_no_more_to_tell() -> None:
     assert abs(waits.estimate(10_000, [0.5] * 10, 10) - 1000) < 10
 
 
-@pytest.mark.thorough
+@pytest.mark.release
 def test_on_heavy_tails_it_is_closer_than_a_running_mean() -> None:
     dice = random.Random(3)
     slots, ours, theirs = 8, [], []

@@ -1,0 +1,1 @@
+"""Suite: change. The scripts that contributors run, and the generated references."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -159,6 +160,10 @@ def tried(text: str) -> str:
     return failure
 
 
+def release(page: str, line: int, says: str) -> Any:
+    return pytest.param(page, line, says, marks=pytest.mark.release)
+
+
 def test_a_page_is_run_in_one_shell_with_a_server_behind_it() -> None:
     page = """\
         ```sh
@@ -200,11 +205,11 @@ def test_a_page_is_run_in_one_shell_with_a_server_behind_it() -> None:
     ("page", "line", "says"),
     [
         ("```sh\ntrue\nvivace nonsense\n```\n", 3, "No such command 'nonsense'"),
-        ("```sh\n\nfalse | cat\n```\n", 3, "status 1"),
-        ("```python\nassert 1 == 2\n```\n", 2, "AssertionError"),
-        ('```toml\n[server]\nhots = "a"\n```\n', 2, "did you mean 'host'?"),
-        ("<!-- ends with: 3 -->\n```sh\ntrue\n```\n", 3, "ended with status 0, not 3"),
-        ("```sh\npip install 'vivace[nothing]'\n```\n", 2, "no extra nothing"),
+        release("```sh\n\nfalse | cat\n```\n", 3, "status 1"),
+        release("```python\nassert 1 == 2\n```\n", 2, "AssertionError"),
+        release('```toml\n[server]\nhots = "a"\n```\n', 2, "did you mean 'host'?"),
+        release("<!-- ends with: 3 -->\n```sh\ntrue\n```\n", 3, "ended with status 0, not 3"),
+        release("```sh\npip install 'vivace[nothing]'\n```\n", 2, "no extra nothing"),
     ],
 )
 def test_what_fails_is_told_with_its_line_and_output(page: str, line: int, says: str) -> None:

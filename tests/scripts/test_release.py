@@ -49,7 +49,7 @@ def wheel(tree: Path) -> Path:
     return made
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.release
 def test_the_wheel_has_all_that_pyproject_names_and_nothing_else(wheel: Path, tree: Path) -> None:
     release.check_contents(wheel, tree)
     held = release.held(wheel)
@@ -58,7 +58,6 @@ def test_the_wheel_has_all_that_pyproject_names_and_nothing_else(wheel: Path, tr
     assert sum(name.startswith("vivace/findings/rules/") for name in held) > 100
 
 
-@pytest.mark.timeout(300)
 def test_every_pattern_of_package_data_finds_something(tree: Path) -> None:
     data = tomllib.loads((tree / "pyproject.toml").read_text())["tool"]["setuptools"]
     for pattern in data["package-data"]["vivace"]:
@@ -66,7 +65,7 @@ def test_every_pattern_of_package_data_finds_something(tree: Path) -> None:
             assert list((tree / "src/vivace").glob(pattern)), pattern
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.release
 def test_what_a_wheel_lacks_or_has_besides_is_named(
     wheel: Path, tree: Path, tmp_path: Path
 ) -> None:

@@ -60,6 +60,11 @@ def test_the_tests_are_those_of_a_contributor() -> None:
     assert ran == ["scripts/install", "scripts/data", "scripts/check", "scripts/test"]
 
 
+def test_nightly_runs_both_suites() -> None:
+    ran = [step["run"] for step in steps("nightly") if "run" in step]
+    assert {"scripts/check", "scripts/test --all", "scripts/test-vllm --all"} <= set(ran)
+
+
 def test_a_release_is_built_tried_and_then_published_without_a_secret() -> None:
     ran = [step["run"] for step in jobs("release")["build"]["steps"] if "run" in step]
     assert ran[-2:] == ["scripts/release --audit", "scripts/release"]

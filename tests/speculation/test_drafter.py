@@ -129,7 +129,7 @@ def test_where_copying_begins_late_drafts_grow_again() -> None:
     assert count < 200 + 60
 
 
-@pytest.mark.thorough
+@pytest.mark.release
 def test_real_commits_are_mostly_copied() -> None:
     """Words and signs stand for tokens here; a real tokenizer cuts finer, and does no worse."""
     per_step, per_token = [], []

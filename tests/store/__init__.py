@@ -1,0 +1,1 @@
+"""Suite: change. One suite over SQLite and a real PostgreSQL."""

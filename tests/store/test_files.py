@@ -18,13 +18,13 @@ from vivace.errors import StoreError
 from vivace.store.sqlite import SqliteStore
 
 HOLD = """
-import sys, time
+import signal, sys
 from pathlib import Path
 from tests.support.store import in_file
 
 store = in_file(Path(sys.argv[1]))
 print("open", flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 
@@ -51,7 +51,7 @@ def test_nobody_but_the_owner_may_read_any_of_them(tmp_path: Path, _umask: None)
 
 
 def test_files_that_were_open_to_all_are_not_any_more(tmp_path: Path) -> None:
-    program = HOLD.replace("time.sleep(60)", "import os; os._exit(9)")
+    program = HOLD.replace("signal.pause()", "import os; os._exit(9)")
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
     assert "vivace.db-wal" in modes(tmp_path)
     for path in tmp_path.iterdir():
@@ -119,7 +119,7 @@ def test_a_store_that_could_not_be_opened_is_not_kept_from_others(tmp_path: Path
 def test_a_process_forked_from_the_gateway_does_not_keep_its_store(tmp_path: Path) -> None:
     """An engine's process may outlive a gateway that was killed."""
     program = """
-import os, sys, time
+import os, signal, sys
 from pathlib import Path
 from tests.support.store import in_file
 
@@ -127,7 +127,8 @@ store = in_file(Path(sys.argv[1]))
 child = os.fork()
 if child == 0:
     os.close(1)
-    time.sleep(30)
+    signal.alarm(600)
+    signal.pause()
 else:
     print(child, flush=True)
 os._exit(9)

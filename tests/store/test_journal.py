@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.support.disk import small_disk_at
+from tests.support.examples import examples
 from vivace.store.journal import FileJournal
 from vivace.store.journal_records import HEAD, segments_in
 
@@ -212,7 +213,7 @@ class Crashes(RuleBasedStateMachine):
 
 
 TestCrashes = Crashes.TestCase
-TestCrashes.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestCrashes.settings = settings(max_examples=examples(40), stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize("name", ["².journal", "notes.journal", "-1.journal", "٣.journal"])

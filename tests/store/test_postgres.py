@@ -16,12 +16,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
 from msgspec.structs import replace
 
+from tests.store.conftest import LONG_S
 from tests.store.model import StoreModel
 from tests.store.suite import StoreSuite
 from tests.support.examples import examples
 from tests.support.postgres import Postgres
 from tests.support.proxy import Proxy
-from tests.support.store import DAY, NOW, Open, ending, new, rid, steer, stored
+from tests.support.store import DAY, Open, ending, new, rid, steer, stored
+from tests.support.waiting import PATIENCE_S, eventually_async
 from vivace.errors import StoreError
 from vivace.store import connections, partitions, statements
 from vivace.store.base import Accepted, Ended, Key, Ordered, Store, Taken
@@ -29,6 +31,8 @@ from vivace.store.migrating import migrate, migrations
 from vivace.store.postgres import PostgresStore
 
 T = TypeVar("T")
+
+pytestmark = pytest.mark.usefixtures("patient_connections")
 
 
 class TestPostgres(StoreSuite):
@@ -40,6 +44,15 @@ class TestPostgres(StoreSuite):
             return PostgresStore(postgres.emptied(), max_age=max_age, max_bytes=max_bytes)
 
         return open_it
+
+    async def elapse(self, store: PostgresStore, seconds: float) -> None:
+        passed = timedelta(seconds=seconds)
+
+        async def age(db: connections.Connection) -> None:
+            await db.execute("UPDATE once SET until = until - $1::interval", passed)
+            await db.execute("UPDATE gateways SET seen = seen - $1::interval", passed)
+
+        await store._connections.run(age)
 
 
 class Lossy(StoreModel):
@@ -95,7 +108,7 @@ def behind_proxy(postgres: Postgres, check: Callable[[PostgresStore, Proxy], Awa
         async with Proxy(postgres.port) as proxy:
             store = opened_at(postgres.url(database, proxy.port))
             try:
-                return await asyncio.wait_for(check(store, proxy), 30)
+                return await asyncio.wait_for(check(store, proxy), PATIENCE_S)
             finally:
                 await store.close()
 
@@ -168,20 +181,22 @@ def test_a_write_of_which_no_answer_ever_comes_is_told_as_uncertain(
 
 
 def test_a_server_that_is_away_is_told_and_found_again(
-    postgres: Postgres, caplog: pytest.LogCaptureFixture
+    postgres: Postgres, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check(store: PostgresStore, proxy: Proxy) -> None:
         await store.save(stored("a"))
         port, proxy._server_port = proxy._server_port, 1
         store._connections._drop_idle()
+        monkeypatch.setattr(connections, "_PATIENCE", 0.1)
         with pytest.raises(StoreError, match="does not answer") as caught:
             await store.accept(new("b"))
         assert not caught.value.uncertain  # it was never sent
         assert "Look at PostgreSQL" in str(store.trouble)
-        began = asyncio.get_running_loop().time()
+        monkeypatch.setattr(connections, "_PATIENCE", 2 * PATIENCE_S)
+        monkeypatch.setattr(connections, "_IN_TROUBLE", 0.1)  # which counts from now on
         with pytest.raises(StoreError):
             await store.load(rid("a"), "me")
-        assert asyncio.get_running_loop().time() - began < 3
+        monkeypatch.setattr(connections, "_IN_TROUBLE", LONG_S)
         proxy._server_port = port
         await store.prune(0)
         assert store.trouble is None
@@ -192,9 +207,11 @@ def test_a_server_that_is_away_is_told_and_found_again(
     assert "the store works again" in caplog.messages
 
 
-def test_nothing_that_was_acknowledged_is_missing_after_a_kill() -> None:
-    server = Postgres()
-    url = server.database()
+def test_nothing_that_was_acknowledged_is_missing_after_a_kill(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_PATIENCE", 1)  # for those that wait when it dies
+    url = postgres.emptied()
     accepted: list[str] = []
     ended: list[str] = []
 
@@ -209,9 +226,8 @@ def test_nothing_that_was_acknowledged_is_missing_after_a_kill() -> None:
     async def write() -> None:
         store = opened_at(url)
         writers = [asyncio.create_task(writer(store, number)) for number in range(6)]
-        while len(ended) < 100:
-            await asyncio.sleep(0.01)
-        server.kill()
+        await eventually_async(lambda: len(ended) >= 100)
+        postgres.kill()
         done = await asyncio.gather(*writers, return_exceptions=True)
         assert all(isinstance(each, StoreError) for each in done)
         await store.close()
@@ -226,10 +242,9 @@ def test_nothing_that_was_acknowledged_is_missing_after_a_kill() -> None:
 
     try:
         asyncio.run(write())
-        server.start()
-        asyncio.run(look())
     finally:
-        server.stop()
+        postgres.start()
+    asyncio.run(look())
 
 
 # -- days -----------------------------------------------------------------------------------------
@@ -241,6 +256,11 @@ async def asked(url: str, sql: str) -> list[Any]:
         return [row[0] for row in await connection.fetch(sql)]
     finally:
         await connection.close()
+
+
+def noon() -> int:
+    """Return the middle of this day, however much of it has passed."""
+    return round(datetime.now(UTC).replace(hour=12, minute=0, second=0).timestamp())
 
 
 async def add_days(url: str, first: int, last: int) -> None:
@@ -261,19 +281,20 @@ def test_days_are_made_ahead_and_whole_days_forgotten(postgres: Postgres) -> Non
     url = postgres.database()
 
     async def check() -> None:
+        now = noon()
         await add_days(url, 40, 2)
         store = PostgresStore(url, max_age=30 * DAY, max_bytes=10**12)
         for age in range(40):
-            await store.save(stored(str(age), at=NOW - age * DAY))
-        gone = await store.prune(NOW)
-        left = [await store.load(rid(str(n), NOW - n * DAY), "me") is not None for n in range(40)]
+            await store.save(stored(str(age), at=now - age * DAY))
+        gone = await store.prune(now)
+        left = [await store.load(rid(str(n), now - n * DAY), "me") is not None for n in range(40)]
         assert left == [n <= 30 for n in range(40)]
         assert gone == 9
         tables = await asked(url, TABLES)
         today = datetime.now(UTC).date()
         assert tables[-1] == partitions.table_of(today + timedelta(days=7))
         assert tables[0] >= partitions.table_of(today - timedelta(days=31))
-        assert await store.prune(NOW) == 0
+        assert await store.prune(now) == 0
         await store.close()
 
     asyncio.run(check())
@@ -285,14 +306,15 @@ def test_the_oldest_days_go_when_there_is_too_much_but_none_with_an_open_turn(
     url = postgres.database()
 
     async def check() -> None:
+        now = noon()
         await add_days(url, 5, 2)
         store = PostgresStore(url, max_age=30 * DAY, max_bytes=0)
         for age in range(6):
-            await store.save(stored(str(age), at=NOW - age * DAY))
-        still = replace(new("open"), id=rid("open", NOW - 4 * DAY))
+            await store.save(stored(str(age), at=now - age * DAY))
+        still = replace(new("open"), id=rid("open", now - 4 * DAY))
         await store.accept(still)
-        assert await store.prune(NOW) == 3
-        left = [await store.load(rid(str(n), NOW - n * DAY), "me") is not None for n in range(6)]
+        assert await store.prune(now) == 3
+        left = [await store.load(rid(str(n), now - n * DAY), "me") is not None for n in range(6)]
         assert left == [True, True, False, False, True, False]
         await store.close()
 
@@ -307,7 +329,7 @@ def test_what_a_dead_gateway_left_half_forgotten_is_dropped(postgres: Postgres) 
         table = partitions.table_of(datetime.now(UTC).date() - timedelta(days=33))
         await asked(url, f"ALTER TABLE turns DETACH PARTITION {table}")
         store = opened_at(url)
-        await store.prune(NOW)
+        await store.prune(noon())
         assert table not in await asked(url, TABLES)
         await store.close()
 
@@ -320,7 +342,7 @@ def test_turns_are_written_while_days_are_made_and_dropped(postgres: Postgres) -
     async def check() -> None:
         await add_days(url, 40, 32)
         store, other = opened_at(url), opened_at(url)
-        pruning = asyncio.gather(store.prune(NOW), other.prune(NOW))
+        pruning = asyncio.gather(store.prune(noon()), other.prune(noon()))
         number = 0
         while not pruning.done():
             label = str(number)
@@ -344,7 +366,7 @@ def test_a_missing_day_is_made_and_an_id_without_one_refused_with_words(postgres
             await asked(url, f"DROP TABLE {table}")
         assert await store.accept(new("a")) == Accepted(rid("a"))
         with pytest.raises(StoreError, match="clocks of this machine and of PostgreSQL"):
-            await store.accept(replace(new("b"), id=rid("b", NOW + 30 * DAY)))
+            await store.accept(replace(new("b"), id=rid("b", noon() + 30 * DAY)))
         await store.close()
 
     asyncio.run(check())
@@ -407,7 +429,11 @@ def test_a_server_that_is_only_slow_when_it_is_opened_is_not_away(
     asyncio.run(check())
 
 
-def test_a_server_that_is_away_when_it_is_opened_is_no_reason_not_to_start() -> None:
+def test_a_server_that_is_away_when_it_is_opened_is_no_reason_not_to_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "_PATIENCE", 0.1)
+
     async def check() -> None:
         store = opened_at("postgresql://vivace:secret-word@127.0.0.1:1/vivace")
         await store.open()

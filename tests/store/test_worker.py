@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
 
+from tests.support.waiting import PATIENCE_S
 from vivace.errors import StoreError
+from vivace.store import worker as worker_module
 from vivace.store.health import Health, Moved
-from vivace.store.worker import Worker
+from vivace.store.worker import PATIENCE, Worker
 
 
 class Flaky:
@@ -48,9 +52,9 @@ def working(
     async def whole() -> None:
         worker = Worker("test", connect, Health(), writes=writes)
         try:
-            await asyncio.wait_for(check(worker, made), 10)
+            await asyncio.wait_for(check(worker, made), PATIENCE_S)
         finally:
-            await asyncio.wait_for(worker.close(), 10)
+            await asyncio.wait_for(worker.close(), PATIENCE_S)
 
     asyncio.run(whole())
 
@@ -181,8 +185,50 @@ def test_who_asked_on_a_loop_that_ended_stops_nobody() -> None:
         task.cancel()
 
     async def stay() -> None:
-        assert await asyncio.wait_for(worker.do(values), 5) == [1]
+        assert await asyncio.wait_for(worker.do(values), PATIENCE_S) == [1]
         await worker.close()
 
     asyncio.run(leave())
     asyncio.run(stay())
+
+
+class Locked(Flaky):
+    """A connection that waits in vain for another program's lock, on a clock of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = 0.0
+        self.may_wait = threading.Event()
+        self._wait = 0.0
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql.startswith("PRAGMA busy_timeout"):
+            self._wait = int(sql.rpartition("=")[2]) / 1000
+        if sql == "BEGIN IMMEDIATE":
+            self.may_wait.wait()
+            self.clock += self._wait
+            busy = sqlite3.OperationalError("database is locked")
+            busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise busy
+        return super().execute(sql, *values)
+
+
+def test_writers_behind_a_lock_wait_no_longer_than_one_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    locked = Locked()
+    monkeypatch.setattr(worker_module, "time", SimpleNamespace(monotonic=lambda: locked.clock))
+    connect: Any = lambda: locked  # noqa: E731
+
+    async def whole() -> None:
+        worker = Worker("test", connect, Health(), writes=True)
+        writes = [asyncio.create_task(worker.do(add(number))) for number in range(6)]
+        await asyncio.sleep(0)
+        locked.may_wait.set()
+        for write in writes:
+            with pytest.raises(StoreError, match="locked"):
+                await write
+        await worker.close()
+
+    asyncio.run(whole())
+    assert locked.clock == PATIENCE  # not six times as long

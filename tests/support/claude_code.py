@@ -85,7 +85,6 @@ class ClaudeCode:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
             check=False,
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

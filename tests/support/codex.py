@@ -241,7 +241,7 @@ class Run:
         self._process = process
 
     def finish(self) -> Transcript:
-        output, errors = self._process.communicate(timeout=60)
+        output, errors = self._process.communicate()
         assert self._process.returncode == 0, f"{output}\n{errors}"
         return Transcript([json.loads(line) for line in output.splitlines()])
 
@@ -304,7 +304,7 @@ class Terminal:
     def shows(self, text: str) -> None:
         """Wait for a text to appear."""
         try:
-            eventually(lambda: text in self.screen(), 20)
+            eventually(lambda: text in self.screen())
         except AssertionError:
             raise AssertionError(f"no {text!r} on the screen:\n{self.screen()}") from None
 

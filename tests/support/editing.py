@@ -12,8 +12,10 @@ from typing import Any
 
 import pexpect
 
+from tests.support.commands import run_command
 from tests.support.hub import CleanHome
 from tests.support.server import RunningGateway
+from tests.support.waiting import PATIENCE_S
 from vivace.engines.scripted import Reply, Say, Stall
 
 SHOP = '''\
@@ -102,7 +104,22 @@ class Project:
     def edit(
         self, *arguments: str, piped: str = "", **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        """In a pipe."""
+        """Run it in a pipe, in this process; ``process`` runs it in one of its own."""
+        return self.edit_in(self.root, *arguments, piped=piped, **environment)
+
+    def edit_in(
+        self, folder: Path, *arguments: str, piped: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        _, _, _, *rest = self.command(*arguments)  # without python -m vivace.cli
+        variables = self.home.environment | environment
+        ran = run_command(*rest, folder=folder, environment=variables, piped=piped)
+        assert "Traceback" not in ran.stderr, ran.stderr
+        return ran
+
+    def process(
+        self, *arguments: str, piped: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it in a pipe, in a process of its own."""
         ran = subprocess.run(
             self.command(*arguments),
             cwd=self.root,
@@ -110,7 +127,6 @@ class Project:
             input=piped,
             capture_output=True,
             text=True,
-            timeout=60,
             check=False,
         )
         assert "Traceback" not in ran.stderr, ran.stderr
@@ -121,10 +137,8 @@ class Project:
         return found
 
     def undo(self) -> None:
-        command = self.home.command("undo")
-        subprocess.run(
-            command, cwd=self.root, env=self.home.environment, check=True, capture_output=True
-        )
+        ran = run_command("undo", folder=self.root, environment=self.home.environment)
+        assert ran.returncode == 0, ran.stderr
 
     @contextmanager
     def terminal(self, *arguments: str) -> Iterator[pexpect.spawn[str]]:
@@ -136,7 +150,7 @@ class Project:
             cwd=str(self.root),
             env=environment,
             encoding="utf-8",
-            timeout=30,
+            timeout=PATIENCE_S,
             dimensions=(50, 100),
         )
         try:

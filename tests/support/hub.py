@@ -14,11 +14,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 from urllib.parse import unquote
+
+from tests.support.waiting import eventually
 
 _PIECE = 1 << 20
 
@@ -55,6 +58,8 @@ class Hub:
         """The byte of the file that is sent wrong."""
         self.pace = 0.0
         """Bytes per second of each transfer; 0 is as fast as it goes."""
+        self.holds_after: int | None = None
+        """Each transfer sends no more than these first bytes of a file until this is None again."""
         self._port = 0
         self._server: _Server | None = None
 
@@ -67,6 +72,10 @@ class Hub:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
+
+    def sends(self, start: int) -> bool:
+        """Whether the piece that begins there may be sent yet."""
+        return self.holds_after is None or start < self.holds_after
 
     @property
     def downloads(self) -> list[str]:
@@ -194,6 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         with path.open("rb") as file:
             file.seek(start)
             while start < end:
+                eventually(partial(hub.sends, start), 3600)
                 piece = bytearray(file.read(min(_PIECE, end - start)))
                 if hub.spoils is not None and start <= hub.spoils < start + len(piece):
                     piece[hub.spoils - start] ^= 0xFF

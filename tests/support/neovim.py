@@ -5,19 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pynvim
 
-from tests.support import waiting
 from tests.support.files import ROOT
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Several programs of their own have to start first."""
-    waiting.eventually(holds, 60)  # two programs come up, on a machine that may be busy
+from tests.support.waiting import PATIENCE_S, eventually
 
 
 def installed(suite: str) -> Path | None:
@@ -89,11 +84,32 @@ class Neovim:
         ]
         return "\n".join(lines)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a request to the language server has no answer yet."""
+        states: list[str] = self.lua(
+            "vim.tbl_map(function(each) return each.type end,"
+            " vim.tbl_values(vim.lsp.get_clients()[1].requests))"
+        )
+        return "pending" in states
+
+    def tell_changes(self) -> None:
+        """Have the language server know the text as it is, which Neovim tells it a moment later."""
+        start = "{ line = 0, character = 0 }"
+        asked = (
+            "{ textDocument = { uri = vim.uri_from_bufnr(0) }, context = { diagnostics = {} },"
+            f" range = {{ start = {start}, ['end'] = {start} }} }}"
+        )
+        limit = int(1000 * PATIENCE_S)
+        method = "textDocument/codeAction"
+        buffer = "vim.api.nvim_get_current_buf()"
+        assert self.lua(f"vim.lsp.buf_request_sync({buffer}, '{method}', {asked}, {limit}) ~= nil")
+
     def close(self) -> None:
         if self._nvim is not None:
             self._nvim.close()
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(PATIENCE_S)
 
 
 def _lua(value: object) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ import httpx
 
 from tests.support.ports import free_port
 from tests.support.process import toml
+from tests.support.waiting import PATIENCE_S, eventually
 
 FLEET_KEY = "the key of this test's fleet"
 KEYED = {"VIVACE_FLEET_KEY": FLEET_KEY}
@@ -36,7 +37,7 @@ class EngineProcess:
         engine: Mapping[str, object] | None = None,
         limits: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
-        patience: float = 20,
+        patience: float = PATIENCE_S,
         **node: Any,
     ) -> None:
         """``engine`` adds to a scripted one, or is another if it has a ``kind``; ``node`` to the
@@ -91,17 +92,23 @@ class EngineProcess:
         self.process.send_signal(signal.SIGCONT)
 
     def __enter__(self) -> EngineProcess:
-        deadline = time.monotonic() + self._patience
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
+        address = f"{self._scheme}://127.0.0.1:{self.port}/readyz"
+
+        def has_ended_or_is_ready() -> bool:
+            if self.process.poll() is not None:
+                return True
+            with contextlib.suppress(httpx.TransportError):
                 # vivace: ignore[python-tls-not-checked] this machine, a certificate of the test
-                ready = httpx.get(f"{self._scheme}://127.0.0.1:{self.port}/readyz", verify=False)
-                if ready.is_success:
-                    return self
-            except httpx.TransportError:
-                time.sleep(0.02)
-        self.__exit__(None, None, None)
-        raise AssertionError(f"vivace engine did not start:\n{self.log}")
+                return httpx.get(address, verify=False).is_success
+            return False
+
+        try:
+            eventually(has_ended_or_is_ready, self._patience, lambda: self.log)
+            assert self.process.poll() is None, f"vivace engine did not start:\n{self.log}"
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
 
     def __exit__(
         self,

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import asyncpg
@@ -17,6 +16,7 @@ import psutil
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.waiting import eventually
 from vivace.store.migrating import migrate
 
 _BIN = Path("/usr/lib/postgresql")
@@ -97,19 +97,21 @@ class Postgres:
 
     def start(self) -> None:
         """After a kill it says for a moment that another one runs: its children do."""
-        deadline = time.monotonic() + 30
-        while not self._is_ready():
-            assert time.monotonic() < deadline, (self._folder / "log").read_text()[-2000:]
+
+        def is_ready() -> bool:
             if self._process is None or self._process.poll() is not None:
                 self._process = self._begin()
-            time.sleep(0.05)
+            return self._is_ready()
+
+        eventually(is_ready, 120, lambda: (self._folder / "log").read_text()[-2000:])
 
     def _begin(self) -> subprocess.Popen[bytes]:
         settings = (
             "listen_addresses=127.0.0.1",
             f"port={self.port}",
             f"unix_socket_directories={self._folder}",
-            "fsync=on",
+            "fsync=off",  # what a killed process wrote is kept by the system all the same
+            "synchronous_commit=on",
             "max_connections=200",
         )
         options = [word for each in settings for word in ("-c", each)]

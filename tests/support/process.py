@@ -10,7 +10,6 @@ import re
 import socket as tcp
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.http import bearer, keys
 from tests.support.ports import free_port
 from tests.support.socket import Socket, narrow
+from tests.support.waiting import PATIENCE_S, eventually
 
 _SCRIPTED = {
     "name": "scripted",
@@ -64,7 +64,7 @@ class Serve:
         tables: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
-        patience: float = 20,
+        patience: float = PATIENCE_S,
         port: int | None = None,
     ) -> None:
         """``engine`` adds to the scripted one, or is another if it has a ``kind``; ``owners`` get
@@ -119,14 +119,14 @@ class Serve:
         headers = {**_bearer(owner), **settings.pop("headers", {})}
         # Reading the certificates of the world, for nothing, would take 40 ms each time.
         # vivace: ignore[python-tls-check-disabled] plain HTTP to this machine
-        given = {"timeout": 30, "verify": False, **settings}
+        given = {"timeout": PATIENCE_S, "verify": False, **settings}
         return httpx.Client(base_url=root, headers=headers, **given)
 
     def socket(self, owner: str | None = None, *, receive_buffer: int | None = None) -> Socket:
         return Socket(self.url, _bearer(owner), receive_buffer=receive_buffer)
 
     def raw(
-        self, data: bytes = b"", timeout: float = 10, *, receive_buffer: int | None = None
+        self, data: bytes = b"", timeout: float = PATIENCE_S, *, receive_buffer: int | None = None
     ) -> tcp.socket:
         """A TCP connection that has said ``data``, for clients that keep to no protocol."""
         plug = tcp.socket()
@@ -163,15 +163,19 @@ class Serve:
     # -- its life ---------------------------------------------------------------------------------
 
     def __enter__(self) -> Serve:
-        deadline = time.monotonic() + self._patience
-        with self.http() as http:
-            while time.monotonic() < deadline and self.process.poll() is None:
-                with contextlib.suppress(httpx.TransportError):
-                    if http.get("/readyz").status_code == 200:
-                        return self
-                time.sleep(0.02)
-        self.__exit__(None, None, None)
-        raise AssertionError(f"vivace serve did not start:\n{self.log}")
+        def has_ended_or_is_ready() -> bool:
+            with contextlib.suppress(httpx.TransportError):
+                return self.process.poll() is not None or http.get("/readyz").status_code == 200
+            return False
+
+        try:
+            with self.http() as http:
+                eventually(has_ended_or_is_ready, self._patience, lambda: self.log)
+            assert self.process.poll() is None, f"vivace serve did not start:\n{self.log}"
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
 
     def __exit__(
         self,

@@ -33,6 +33,8 @@ class Proxy:
         self.hang = 0
         """How many are lost with nobody being told: the connection stays, and is silent."""
         self.lost = 0
+        self.waiting = 0
+        """How many pieces of what is said are held back now."""
         self.of = b""
         """Only those to statements that have this in them."""
         self.heal()
@@ -77,7 +79,11 @@ class Proxy:
         """Returns when what was said may arrive."""
         if self.delay:
             await asyncio.sleep(self.delay)
-        await self._open[way].wait()
+        self.waiting += 1
+        try:
+            await self._open[way].wait()
+        finally:
+            self.waiting -= 1
 
     # -- connections ------------------------------------------------------------------------------
 

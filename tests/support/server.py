@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import httpx
 import msgspec
 
 from tests.support.threaded import ThreadedServer
+from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.wire_schema import wire_schema
 from tests.support.witness import Witness
 from vivace.config import Config
@@ -58,11 +60,37 @@ class RunningGateway:
         settings.app = self.witness
         settings.port = port
         self._server = ThreadedServer(settings)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Something on the gateway's own loop, where its parts may be touched."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
+
+    def go_on(self, behind: str = "") -> None:
+        """Wait until the engine has come to a ``Stall``, and end it.
+
+        Where an answer that was steered away may still be stalled, ``behind`` are the words before
+        the stall that is meant.
+        """
+
+        eventually(lambda: self._end_stalls(behind))
+
+    def go_on_until(self, holds: Callable[[], bool]) -> None:
+        """End every ``Stall`` that the engine comes to, until ``holds()``.
+
+        Of many requests at once with one key several begin, and all but one of them are stopped:
+        that one may come to its stall behind another.
+        """
+        eventually(lambda: holds() or (self._end_stalls() and False))
+
+    def _end_stalls(self, behind: str = "") -> bool:
+        requests = list(self.engine._requests)
+        stalled = [
+            each for each in requests if each.stalled_until and "".join(each.texts).endswith(behind)
+        ]
+        for each in stalled:
+            each.stalled_until = 0.0
+        return bool(stalled)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -81,7 +109,7 @@ class RunningGateway:
     def http(self) -> httpx.Client:
         # Reading the certificates of the world, for nothing, would take 40 ms each time.
         # vivace: ignore[python-tls-not-checked] plain HTTP to this machine
-        return httpx.Client(base_url=self.url.removesuffix("/v1"), timeout=30, verify=False)
+        return httpx.Client(base_url=self.url.removesuffix("/v1"), timeout=PATIENCE_S, verify=False)
 
     def start(self) -> RunningGateway:
         self._thread.start()
@@ -90,7 +118,15 @@ class RunningGateway:
 
     def stop(self) -> None:
         self._server.should_exit = True
-        self._thread.join(20)
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), f"the gateway does not end:\n{self._stacks()}"
+
+    def _stacks(self) -> str:
+        """Where the tasks of the gateway's loop are."""
+        told = io.StringIO()
+        for task in asyncio.all_tasks(self._loop):
+            task.print_stack(file=told)
+        return told.getvalue()
 
     def __enter__(self) -> RunningGateway:
         return self.start()

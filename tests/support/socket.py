@@ -12,6 +12,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from tests.support.waiting import PATIENCE_S
 from tests.support.witness import TERMINAL
 
 Event = dict[str, Any]
@@ -62,11 +63,11 @@ class Socket:
     def create(self, input: Any = None, **body: Any) -> None:  # noqa: A002 - the wire's word
         self.send(type="response.create", **({"input": input} if input is not None else {}), **body)
 
-    def read(self, timeout: float = 10) -> Event:
+    def read(self, timeout: float = PATIENCE_S) -> Event:
         event: Event = json.loads(self.raw.recv(timeout))
         return event
 
-    def until_end(self, timeout: float = 10) -> list[Event]:
+    def until_end(self, timeout: float = PATIENCE_S) -> list[Event]:
         """Events up to the end of a response, or up to an error."""
         events = []
         while True:
@@ -74,11 +75,11 @@ class Socket:
             if events[-1]["type"] in TERMINAL | {"error"}:
                 return events
 
-    def until_ends(self, count: int, timeout: float = 10) -> list[Event]:
+    def until_ends(self, count: int, timeout: float = PATIENCE_S) -> list[Event]:
         """Events up to the end of that many responses, whatever their lanes."""
         return [event for _ in range(count) for event in self.until_end(timeout)]
 
-    def until(self, kind: str, timeout: float = 10) -> Event:
+    def until(self, kind: str, timeout: float = PATIENCE_S) -> Event:
         """The next event of this type; those before it are dropped."""
         while (event := self.read(timeout))["type"] != kind:
             pass

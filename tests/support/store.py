@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from tests.support.waiting import PATIENCE_S
 from vivace.store.base import Key, NewTurn, Order, Store, StoredTurn, TurnEnd
 from vivace.store.sqlite import SqliteStore
 from vivace.store.values import OrderKind
@@ -34,6 +35,12 @@ def in_file(
     base: Path, *, max_age: float = DAY, max_bytes: int = 10**9, **more: Any
 ) -> SqliteStore:
     return SqliteStore(base / "vivace.db", max_age=max_age, max_bytes=max_bytes, **more)
+
+
+def advance_clock(store: SqliteStore, seconds: float) -> None:
+    """Make the clock that ``store`` reads go ahead by ``seconds``."""
+    clock = store._clock
+    store._clock = lambda: clock() + seconds
 
 
 def turn(
@@ -131,8 +138,8 @@ def using(store: S, check: Callable[[S], Awaitable[T]]) -> T:
     async def whole() -> T:
         try:
             await store.open()
-            return await asyncio.wait_for(check(store), 60)
+            return await asyncio.wait_for(check(store), PATIENCE_S)
         finally:
-            await asyncio.wait_for(store.close(), 10)
+            await asyncio.wait_for(store.close(), PATIENCE_S)
 
     return asyncio.run(whole())

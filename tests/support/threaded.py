@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 import threading
 
 import uvicorn
 
-_SOON_S = 0.005
-"""uvicorn looks every tenth of a second whether it is to end, and waits another tenth when it does;
-that was more than most tests take."""
+from tests.support.waiting import eventually_async
 
 
 class ThreadedServer(uvicorn.Server):
@@ -34,8 +33,10 @@ class ThreadedServer(uvicorn.Server):
         self._listening.set()
 
     async def main_loop(self) -> None:
-        while not await self.on_tick(0):
-            await asyncio.sleep(_SOON_S)
+        """Look every few milliseconds whether it is to end; uvicorn looks every tenth of a second,
+        which is more than most tests take."""
+        await self.on_tick(0)
+        await eventually_async(lambda: self.should_exit, math.inf)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
@@ -44,7 +45,9 @@ class ThreadedServer(uvicorn.Server):
             connection.shutdown()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
-                while self.server_state.connections or self.server_state.tasks:
-                    await asyncio.sleep(_SOON_S)
+                await eventually_async(self._is_calm, math.inf)
         for task in self.server_state.tasks:
             task.cancel()
+
+    def _is_calm(self) -> bool:
+        return not self.server_state.connections and not self.server_state.tasks

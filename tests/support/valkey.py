@@ -8,15 +8,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as NoConnection
 
 from tests.support.ports import free_port
+from tests.support.waiting import eventually
 
 SERVERS = ("valkey-server", "redis-server")
 CHOSEN = "VIVACE_VALKEY_SERVER"
@@ -64,10 +65,7 @@ class Valkey:
         command = [self._program, *(word for k, v in options.items() for word in (f"--{k}", v))]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        deadline = time.monotonic() + 20
-        while not self._answers():
-            assert time.monotonic() < deadline, (self._folder / "log").read_text()[-2000:]
-            time.sleep(0.02)
+        eventually(self._answers, explain=lambda: (self._folder / "log").read_text()[-2000:])
 
     def _answers(self) -> bool:
         with self.client() as client:
@@ -82,8 +80,11 @@ class Valkey:
         self._process.wait()
 
     def freeze(self) -> None:
+        """Return when it stands still."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        process = psutil.Process(self._process.pid)
+        eventually(lambda: process.status() == psutil.STATUS_STOPPED)
 
     def thaw(self) -> None:
         assert self._process is not None

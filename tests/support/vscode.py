@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,11 @@ import pytest
 
 from tests.support.files import ROOT
 from tests.support.ports import free_port
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
+
+_UNSEEN_S = 5.0
+"""How long after a change of its settings an editor is taken to have missed it."""
+_TIMES = 12
 
 _DRIVER = ROOT / "tests/editors/driver.mjs"
 
@@ -104,8 +108,20 @@ class VSCode:
         )
 
     def set_machine(self, settings: Mapping[str, object]) -> None:
-        """The settings that only the machine may have; a running editor sees it."""
+        """Write the settings that only the machine may have.
+
+        A running editor looks at them a moment later, and may miss a change that follows at once.
+        """
         self._set("Machine", settings)
+
+    def set_machine_until(self, settings: Mapping[str, object], holds: Callable[[], bool]) -> None:
+        """Write them until it shows that the editor has seen them."""
+        for _ in range(_TIMES):
+            self.set_machine(settings)
+            with suppress(AssertionError):
+                eventually(holds, _UNSEEN_S)
+                return
+        assert holds()
 
     def _set(self, whose: str, settings: Mapping[str, object]) -> None:
         path = self._folder / "data" / whose / "settings.json"
@@ -129,7 +145,7 @@ class VSCode:
             stderr=subprocess.STDOUT,
         )
         url = f"http://127.0.0.1:{self._port}"
-        eventually(lambda: _answers(url), 60)
+        eventually(lambda: _answers(url))
         self._driver = subprocess.Popen(
             ["node", str(_DRIVER), str(self._installed), f"{url}/?folder={self.files}"],
             cwd=self._folder,
@@ -148,9 +164,9 @@ class VSCode:
     ) -> None:
         if self._driver.stdin is not None:
             self._driver.stdin.close()
-        self._driver.wait(20)
+        self._driver.wait(PATIENCE_S)
         self._server.terminate()
-        self._server.wait(20)
+        self._server.wait(PATIENCE_S)
 
     def do(self, name: str, *given: object) -> Any:
         """Have the driver do something; ``tests/editors/driver.mjs`` says what there is."""
@@ -205,7 +221,7 @@ class VSCode:
         path = self.files / name
         self.press("Control+s")
         with suppress(AssertionError):  # the one below says more
-            eventually(lambda: path.read_bytes() == content, 10)
+            eventually(lambda: path.read_bytes() == content)
         assert path.read_bytes() == content, path.read_bytes()
 
     # -- what a person sees -----------------------------------------------------------------------
@@ -214,6 +230,11 @@ class VSCode:
     def ghost(self) -> str:
         """The ghost text; what is in the cursor's line, then the lines below."""
         return str(self.do("ghost"))
+
+    @property
+    def status(self) -> str:
+        """The status item, as a screen reader says it."""
+        return str(self.do("status"))
 
     def wait_for_ghost(self, text: str) -> None:
         self.do("waitForGhost", text)

@@ -1,20 +1,28 @@
-"""Waiting for what happens on another thread, with an end."""
+"""Wait for a condition, with a limit that only a hang reaches."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
-import pytest
+PATIENCE_S = 60.0
+"""How long a test waits for what takes milliseconds on an idle machine."""
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 5) -> None:
+def eventually(
+    holds: Callable[[], bool], seconds: float = PATIENCE_S, explain: Callable[[], str] = str
+) -> None:
+    """Poll until ``holds()`` is true; after ``seconds`` fail with ``explain()``."""
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"did not come true in {seconds} seconds"
+        assert time.monotonic() < deadline, f"not so after {seconds} seconds {explain()}"
         time.sleep(0.01)
 
 
-in_time = pytest.mark.flaky(reruns=2, reruns_delay=1)
-"""For a test with a limit of time. A machine that is taken away for a moment only ever adds to it,
-so one time of three within the limit is enough."""
+async def eventually_async(holds: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
+    """Poll until ``holds()`` is true while the event loop runs; after ``seconds`` fail."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not so after {seconds} seconds"
+        await asyncio.sleep(0.005)

@@ -58,6 +58,12 @@ class Witness:
         self._app = app
         self.problems: list[str] = []
         self.events: list[str] = []
+        self.received = 0
+        """Messages that came over WebSockets."""
+        self.requests = 0
+        """Requests over HTTP that are not answered yet."""
+        self.bodies = 0
+        """Requests over HTTP that the gateway has read to their end."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         hearing = _Hearing(self, scope)
@@ -71,7 +77,12 @@ class Witness:
             hearing.listen(message)
             return message
 
-        await self._app(scope, listening, overheard)
+        over_http = scope["type"] == "http"
+        self.requests += over_http
+        try:
+            await self._app(scope, listening, overheard)
+        finally:
+            self.requests -= over_http
 
 
 class _Hearing:
@@ -87,7 +98,12 @@ class _Hearing:
         self._orders: dict[str | None, Order] = {}
 
     def listen(self, message: Message) -> None:
-        if message["type"] != "websocket.receive" or "response.resume" not in str(message):
+        if message["type"] == "http.request" and not message.get("more_body"):
+            self._witness.bodies += 1
+        if message["type"] != "websocket.receive":
+            return
+        self._witness.received += 1
+        if "response.resume" not in str(message):
             return
         with contextlib.suppress(ValueError):
             asked = json.loads(message.get("text") or message.get("bytes") or b"")

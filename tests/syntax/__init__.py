@@ -1,0 +1,1 @@
+"""Suite: change. Pure logic."""

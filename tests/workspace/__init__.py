@@ -1,0 +1,1 @@
+"""Suite: change. Files and git in temporary folders."""

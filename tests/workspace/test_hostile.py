@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import threading
-import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
@@ -467,10 +466,9 @@ def test_a_link_swapped_in_again_and_again_never_leads_out(
     swapping = threading.Thread(target=swap_and_rest)
     swapping.start()
     outcomes: Counter[str] = Counter()
-    deadline = time.monotonic() + 60
     try:
         while len(outcomes) < 2 or outcomes.total() < 100:
-            assert time.monotonic() < deadline, outcomes
+            assert outcomes.total() < 20_000, outcomes
             try:
                 write(workspace, journal, f"number {outcomes.total()}\n")
                 outcomes["written"] += 1

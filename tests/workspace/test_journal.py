@@ -331,6 +331,7 @@ def check_after_the_kill(root: Path, state: Path) -> bool:
     return old != new
 
 
+@pytest.mark.release  # the next tests kill it before each call of the system
 def test_killed_at_random_every_file_is_old_or_new_and_undo_restores(
     ten: Path, state: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE_S
 from vivace.workspace.language_server import Server, ServerFailed, running, server_for
 
 # A server that answers every request with what it was asked, after asking something itself.
@@ -49,33 +50,33 @@ async def asked(given: Server, root: Path, method: str, params: object, seconds:
 
 
 def test_it_answers_and_its_own_questions_are_answered(tmp_path: Path) -> None:
-    said = asyncio.run(asked(server(tmp_path), tmp_path, "test/echo", {"ä": 1}, 20))
+    said = asyncio.run(asked(server(tmp_path), tmp_path, "test/echo", {"ä": 1}, PATIENCE_S))
     assert said == [{"ä": 1}, [None, None]]
 
 
 @pytest.mark.parametrize(
-    ("method", "why"),
+    ("method", "seconds", "why"),
     [
-        ("test/fail", "cannot be renamed"),
-        ("test/end", "ended without an answer"),
-        ("test/silence", "did not answer within"),
+        ("test/fail", PATIENCE_S, "cannot be renamed"),
+        ("test/end", PATIENCE_S, "ended without an answer"),
+        ("test/silence", 0.1, "did not answer within"),
     ],
 )
 def test_what_goes_wrong_is_said_and_nothing_waits_for_ever(
-    tmp_path: Path, method: str, why: str
+    tmp_path: Path, method: str, seconds: float, why: str
 ) -> None:
     with pytest.raises(ServerFailed, match=why):
-        asyncio.run(asked(server(tmp_path), tmp_path, method, {}, 1))
+        asyncio.run(asked(server(tmp_path), tmp_path, method, {}, seconds))
 
 
 def test_a_server_that_ends_at_once_is_no_server(tmp_path: Path) -> None:
     with pytest.raises(ServerFailed, match="ended"):
-        asyncio.run(asked(server(tmp_path, ""), tmp_path, "test/echo", {}, 5))
+        asyncio.run(asked(server(tmp_path, ""), tmp_path, "test/echo", {}, PATIENCE_S))
 
 
 def test_a_server_does_not_outlive_its_question(tmp_path: Path) -> None:
     code = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(__import__('os').getpid()))\n{_ECHO}"
-    asyncio.run(asked(server(tmp_path, code), tmp_path, "test/echo", {}, 20))
+    asyncio.run(asked(server(tmp_path, code), tmp_path, "test/echo", {}, PATIENCE_S))
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 

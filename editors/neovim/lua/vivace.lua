@@ -235,13 +235,14 @@ local function execute(command, argument, done)
     return
   end
   local params = { command = command, arguments = { argument } }
+  -- With 0 for the buffer, Neovim does not tell the server first what was typed just before.
   request(client, "workspace/executeCommand", params, function(err, result)
     if err then
       vim.notify(err.message, vim.log.levels.ERROR)
     elseif done then
       done(result)
     end
-  end, 0)
+  end, api.nvim_get_current_buf())
 end
 
 local function with_words(words, prompt, use)

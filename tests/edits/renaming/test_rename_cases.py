@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.edits.renaming.rename_cases import CASES, Case, output_of
-from vivace.edits.attempt import Attempt, Task, plan
+from vivace.edits.attempt import Attempt, Outcome, Task, plan
 from vivace.edits.context import Context
 from vivace.edits.placing.locate import rename_scope
 from vivace.edits.renaming import renames
@@ -21,17 +21,26 @@ def _id(case: Case) -> str:
     return f"{case.main.rpartition('.')[2]}-{case.name}"
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("case", _DONE, ids=_id)
-def test_a_rename_that_is_proven_leaves_the_program_as_it_was(case: Case, tmp_path: Path) -> None:
+def _renamed(case: Case) -> Outcome:
     task = Task(case.path, case.files[case.path], case.ask, elsewhere=case.elsewhere)
     made = plan(task, Context(), "qwen2.5-coder-0.5b")
     assert made.known is not None
     attempt = Attempt(made)
     attempt.feed(made.known)
-    outcome = attempt.finish()
+    return attempt.finish()
+
+
+@pytest.mark.parametrize("case", _DONE, ids=_id)
+def test_a_rename_that_is_proven_is_made_without_a_model(case: Case) -> None:
+    outcome = _renamed(case)
     assert outcome.good, outcome.problems
     assert outcome.hunks
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("case", _DONE, ids=_id)
+def test_a_rename_that_is_proven_leaves_the_program_as_it_was(case: Case, tmp_path: Path) -> None:
+    outcome = _renamed(case)
     before = output_of(case.files, case.main, tmp_path / "before")
     if before is None:
         pytest.skip(f"what {case.main} needs to run is not installed")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from scripts.references import configuration
 from scripts.references.docstrings import attributes
+from tests.support.examples import examples
 from tests.test_config import KEY, SMALL, UNKNOWN_KEYS, WRONG_VALUES
 from vivace.cli.main import commands
 from vivace.config import Config
@@ -139,7 +140,7 @@ def _accepted_by_reader(raw: dict[str, Any]) -> bool:
     return True
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(at=st.sampled_from(_KEYS), value=st.sampled_from(_VALUES))
 def test_schema_and_reader_agree_on_any_value_at_any_key(
     at: tuple[configuration.Section, str], value: object
