@@ -102,3 +102,19 @@ def test_whatever_is_around_the_gap_it_fits_in_the_end(
     assert suffix.startswith(fitted.suffix or "")
     assert fitted.typed == typed
     assert not fitted.files or (fitted.prefix, fitted.suffix) == (prefix, suffix)
+
+
+def test_many_files_are_counted_a_few_times_and_not_once_for_each() -> None:
+    files = tuple(file(f"{number}.py", 10) for number in range(1000))
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text)
+
+    gap = Fill(prefix="p", suffix="s", files=files)
+    kept = fit(gap, 500 + MARKS, count).files
+    assert kept == files[-len(kept) :]
+    assert by_characters(shown(replace(gap, files=kept))) <= 500
+    assert by_characters(shown(replace(gap, files=files[-len(kept) - 1 :]))) + 4 * len(kept) > 500
+    assert len(counted) < 20

@@ -5,6 +5,7 @@ Something shorter is better than no completion, so a gap is never refused for th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -43,11 +44,17 @@ def fit(fill: Fill, limit: int, count: Callable[[str], int]) -> Fill:
             param="fill.typed",
         )
     around = replace(fill, typed="")
-    while count(shown(around)) + _PER_FILE * len(around.files) > room:
-        if not around.files:
-            return _cut(fill, room, count)
-        around = replace(around, files=around.files[1:])
-    return replace(fill, files=around.files)
+
+    def fits_from(first: int) -> bool:
+        files = around.files[first:]
+        return count(shown(replace(around, files=files))) + _PER_FILE * len(files) <= room
+
+    if fits_from(0):
+        return fill
+    first = bisect_left(range(len(fill.files) + 1), True, lo=1, key=fits_from)
+    if first > len(fill.files):
+        return _cut(fill, room, count)
+    return replace(fill, files=fill.files[first:])
 
 
 def _cut(fill: Fill, room: int, count: Callable[[str], int]) -> Fill:
