@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,3 +160,26 @@ def test_two_marks_are_the_same_only_if_the_same_was_meant(
         meant(each) for each in other if meant(each) is not None
     ]
     assert (mark_of(None, one) == mark_of(None, other)) == same
+
+
+def called(arguments: str) -> list[Item]:
+    return [asked("Go."), FunctionCall(call_id="c", name="f", arguments=arguments), asked("On.")]
+
+
+def test_very_long_arguments_are_the_same_only_as_they_stand() -> None:
+    for length, same in ((1_000, True), (200_000, False)):
+        arguments = json.dumps({"a": "x" * length, "b": [1, 2]})
+        spaced = arguments.replace(", ", " ,  ")
+        assert (marks(called(arguments)) == marks(called(spaced))) == same
+        assert marks(called(arguments)) == marks(called(arguments))
+
+
+def test_arguments_of_many_values_take_no_memory_to_be_marked() -> None:
+    items = called("[" + ",".join(["[]"] * 1_000_000) + "]")
+    tracemalloc.start()
+    try:
+        marks(items)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 20_000_000

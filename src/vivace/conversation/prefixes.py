@@ -37,6 +37,9 @@ __all__ = ["mark_of", "marks"]
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
+_MAX_ARGUMENTS = 100_000
+"""Characters of arguments that are decoded; they may hold a value for each two of them."""
+
 
 def mark_of(parent: Link | None, said: Sequence[Item]) -> bytes:
     """The mark of a turn that says this after its parent."""
@@ -100,7 +103,10 @@ def _content(content: str | list[Part]) -> str | list[Part]:
 
 
 def _json(text: str) -> object:
-    """What it stands for; itself, if a model did not write it right."""
+    """Return what the text stands for; itself, if a model did not write it right, or if to read it
+    would take more memory than a difference in spacing is worth."""
+    if len(text) > _MAX_ARGUMENTS:
+        return text
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
