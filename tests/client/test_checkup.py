@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,8 +36,8 @@ def prompts_read(gateway: RunningGateway) -> list[Prompt]:
     cache = gateway.engine._cache
     read = cache.read
 
-    def reading(work: Work) -> Prompt:
-        prompts.append(read(work))
+    def reading(work: Work, texts: Iterable[str]) -> Prompt:
+        prompts.append(read(work, texts))
         return prompts[-1]
 
     cache.read = reading  # type: ignore[method-assign]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from vivace.engines.base import Chat
-from vivace.engines.messages import chat_messages
+from vivace.engines.messages import chat_messages, written
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.items import (
     AdditionalTools,
@@ -205,3 +207,13 @@ def test_tools_that_come_between_get_no_thoughts() -> None:
 
 def test_without_being_asked_for_thoughts_stay_here() -> None:
     assert "reasoning_content" not in messages(thought("t"), said("assistant", "a"))[0]
+
+
+def test_a_long_conversation_is_written_beside_the_event_loop_and_a_short_one_is_not() -> None:
+    def writes(count: int) -> bool:
+        chat = Chat(items=[said("user", "u")] * count)
+        thread = asyncio.run(written(chat, threading.current_thread))
+        return thread is threading.current_thread()
+
+    assert writes(1000)
+    assert not writes(1001)

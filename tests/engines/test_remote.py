@@ -15,6 +15,7 @@ import pytest
 from tests.engines.linked import KEY, LinkedRig, linked, node_config, on_virtual_time
 from tests.engines.suite import EngineSuite, Rig, answer, text_in, until
 from tests.engines.test_scripted import MODEL, ScriptedRig, ask, engine
+from tests.support.loop_turns import CountingLoop
 from tests.support.virtual_time import elapse
 from tests.support.waiting import PATIENCE_S
 from tests.support.wire import Wire
@@ -27,7 +28,7 @@ from vivace.errors import EngineAbsent, EngineDied, EngineError, EngineRefused
 from vivace.link.frames import Piece
 from vivace.link.pieces import PIECE, Joiner
 from vivace.node.app import EngineNode
-from vivace.protocol.items import FunctionTool, Message
+from vivace.protocol.items import FunctionTool, Message, OutputText
 from vivace.protocol.requests import Toolbox
 
 
@@ -355,6 +356,34 @@ class TestWhatIsLarge:
                 assert wire.dialled == 1
 
         run(check)
+
+
+MANY = 2_000
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [
+        Chat(items=[Message(role="assistant", content=[OutputText("x" * 200, [1])])] * MANY),
+        Chat(
+            items=[Message(role="user", content="x")],
+            toolbox=Toolbox((FunctionTool("f", parameters={"a": [{"b": "x" * 200}] * MANY}),)),
+        ),
+    ],
+    ids=["items", "schema"],
+)
+def test_what_is_large_takes_few_calls_of_the_event_loop_on_its_way_to_a_node(chat: Chat) -> None:
+    async def check() -> None:
+        async with linked(Plain("hi")) as (_, node):
+            engine, loop = node.engines[0], asyncio.get_running_loop()
+            assert isinstance(loop, CountingLoop)
+            loop.most_calls = 0
+            answered = await answer(engine, Work(id="resp_1", model=MODEL, prompt=chat))
+            assert text_in(answered) == "hi"
+            assert loop.most_calls < MANY
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        runner.run(check())
 
 
 class Unfinished(ScriptedEngine):

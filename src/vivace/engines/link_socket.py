@@ -20,6 +20,7 @@ from vivace.errors import LinkError
 from vivace.link.frames import Beat, Piece, ToGateway, ToNode, encode
 from vivace.link.pieces import PIECE, Joiner, cut
 from vivace.logs import place_of
+from vivace.threads import in_thread
 
 __all__ = ["BEAT", "SILENCE", "LinkSocket"]
 
@@ -29,6 +30,9 @@ BEAT = 0.25
 """Seconds after which something is said, if only that one is there."""
 SILENCE = 1.0
 """Seconds after which one who says nothing counts as gone."""
+
+_LARGE_BYTES = 256_000
+"""Bytes of a frame, which may take as many tens of milliseconds to decode."""
 
 Out = TypeVar("Out", ToNode, ToGateway)
 In = TypeVar("In", ToNode, ToGateway)
@@ -118,9 +122,15 @@ class LinkSocket(Generic[Out, In]):
             for message in self._decode(bytes(frame)):
                 if isinstance(message, Piece):
                     whole = self._joiner.take(message)
-                    messages += self._decode(whole) if whole is not None else []
+                    messages += await self._decode_whole(whole) if whole is not None else []
                 elif not isinstance(message, Beat):
                     messages.append(message)
             if any(isinstance(each, Piece) for each in messages):
                 raise LinkError("A piece of a frame came within another.")
             yield messages
+
+    async def _decode_whole(self, frame: bytes) -> list[In]:
+        """Decode a frame that came in pieces; the streams of others go on beside a large one."""
+        if len(frame) <= _LARGE_BYTES:
+            return self._decode(frame)
+        return await in_thread(self._decode, frame)

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, TypeVarTuple
 
 import msgspec
 
-from vivace.engines.base import Chat
+from vivace.engines.base import Chat, Fill
 from vivace.engines.tool_forms import ToolForms
 from vivace.protocol.items import Item, Message, Reasoning, ToolCall, ToolOutput, by_model, text_of
+from vivace.threads import in_thread
 
-__all__ = ["chat_messages", "estimate_tokens", "most_tokens", "with_user"]
+__all__ = ["chat_messages", "estimate_tokens", "most_tokens", "with_user", "written"]
 
 # Where no tokenizer is at hand, lengths are guessed from characters. Code has more tokens than
 # prose; three characters for one keeps the guess on the safe side.
 _CHARACTERS_PER_TOKEN = 3
 _PER_ITEM = 8
+_MANY_ITEMS = 1000
+"""Items of a conversation; each takes some microseconds to write."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 def estimate_tokens(items: Sequence[Item]) -> int:
     sizes = (len(msgspec.json.encode(item)) for item in items)
     return sum(size // _CHARACTERS_PER_TOKEN + _PER_ITEM for size in sizes)
+
+
+async def written(prompt: Chat | Fill, write: Callable[[*Ts], T], *args: *Ts) -> T:
+    """Return what ``write`` makes of a prompt, in a thread if that is a long conversation: the
+    event loop has the streams of others to carry meanwhile."""
+    if isinstance(prompt, Chat) and len(prompt.items) > _MANY_ITEMS:
+        return await in_thread(write, *args)
+    return write(*args)
 
 
 def most_tokens(estimate: int) -> int:

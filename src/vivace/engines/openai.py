@@ -22,7 +22,7 @@ from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Card, Chat, Continues, Work
 from vivace.engines.chunks import ChunkReader
 from vivace.engines.failures import failure
-from vivace.engines.messages import chat_messages, estimate_tokens, with_user
+from vivace.engines.messages import chat_messages, estimate_tokens, with_user, written
 from vivace.engines.raw_text import RawReading, raw
 from vivace.engines.thinking import MARKS, Marks, template_arguments
 from vivace.engines.tool_forms import ToolForms
@@ -112,7 +112,7 @@ class OpenAIEngine:
         if self._http.is_closed:
             raise EngineAbsent(f"{self.name} was stopped.")
         forms = _forms(work)
-        path, body = self._asked(work, forms)
+        path, body = await written(work.prompt, self._asked, work, forms)
         reader = ChunkReader(forms, generate=work.generate, forced=self._by_schema(forms))
         rest = RawReading(work.said, self._marks) if work.said is not None else None
         self._running += 1

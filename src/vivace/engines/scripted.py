@@ -41,7 +41,15 @@ from vivace.conversation.deltas import (
 from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Card, Chat, Continues, Work
 from vivace.engines.failures import failure
-from vivace.engines.scripted_prompts import PrefixCache, Prompt, length_of, text_of_item, tokens
+from vivace.engines.messages import written
+from vivace.engines.scripted_prompts import (
+    PrefixCache,
+    Prompt,
+    length_of,
+    text_of_item,
+    texts_of,
+    tokens,
+)
 from vivace.engines.stop_strings import StopStrings
 from vivace.errors import ConfigError, EngineAbsent, EngineDied, EngineError
 from vivace.protocol.items import (
@@ -286,7 +294,8 @@ class ScriptedEngine:
     async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
         if self._dead is not None:
             raise EngineAbsent(self._dead)
-        acts, prompt = self._script.reply_to(work), self._cache.read(work)
+        texts = await written(work.prompt, texts_of, work)
+        acts, prompt = self._script.reply_to(work), self._cache.read(work, texts)
         request = _Request(work, acts, prompt, self._incarnation)
         if not self._capacity.prefill_rate:
             request.unread = 0

@@ -21,7 +21,7 @@ from vivace.protocol.items import (
     text_of,
 )
 
-__all__ = ["PrefixCache", "Prompt", "length_of", "text_of_item", "tokens"]
+__all__ = ["PrefixCache", "Prompt", "length_of", "text_of_item", "texts_of", "tokens"]
 
 _TOKEN = re.compile(r"\s*\w{1,8}|\s*[^\w\s]|\s+")
 _CHARACTERS_PER_TOKEN = 4
@@ -54,6 +54,24 @@ def text_of_item(item: Item) -> str:
     return ""
 
 
+def texts_of(work: Work) -> list[str]:
+    """Return the texts of a prompt, in the order in which they are read."""
+    if not isinstance(work.prompt, Chat):
+        fill = work.prompt
+        texts = [*(file.text for file in fill.files), fill.prefix, fill.suffix or ""]
+        return [*texts, *tokens(fill.typed)]
+    tools = bytes(work.prompt.toolbox.echo).decode() if work.prompt.toolbox.tools else ""
+    fixed = (work.prompt.instructions or "") + tools
+    return [*([fixed] if fixed else ()), *map(text_of_item, work.prompt.items)]
+
+
+def _walk(work: Work, texts: Iterable[str]) -> Iterator[tuple[int, int]]:
+    key = hash((work.owner, work.model))
+    for text in texts:
+        key = hash((key, text))
+        yield key, length_of(text)
+
+
 class Prompt(Struct, frozen=True):
     length: int
     cached: int
@@ -69,11 +87,12 @@ class PrefixCache:
         self._used = 0
         self._prefixes: OrderedDict[int, int] = OrderedDict()
 
-    def read(self, work: Work) -> Prompt:
-        """How long the prompt is, and how much of it is known; from now on all of it is."""
+    def read(self, work: Work, texts: Iterable[str]) -> Prompt:
+        """Return how long the prompt of these texts is, and how much of it is known; from now on
+        all of it is."""
         total = cached = key = 0
         hit = True
-        for key, length in self._walk(work):
+        for key, length in _walk(work, texts):
             total += length
             if hit and key in self._prefixes:
                 cached = total
@@ -89,22 +108,6 @@ class PrefixCache:
         for text in said:
             key = hash((key, text))
             self._remember(key, length_of(text))
-
-    def _walk(self, work: Work) -> Iterator[tuple[int, int]]:
-        key = hash((work.owner, work.model))
-        if not isinstance(work.prompt, Chat):
-            fill = work.prompt
-            texts = [*(file.text for file in fill.files), fill.prefix, fill.suffix or ""]
-            for text in (*texts, *tokens(fill.typed)):
-                key = hash((key, text))
-                yield key, length_of(text)
-            return
-        tools = bytes(work.prompt.toolbox.echo).decode() if work.prompt.toolbox.tools else ""
-        fixed = (work.prompt.instructions or "") + tools
-        texts = [fixed] if fixed else []
-        for text in (*texts, *(text_of_item(item) for item in work.prompt.items)):
-            key = hash((key, text))
-            yield key, length_of(text)
 
     def _remember(self, key: int, length: int) -> None:
         if key in self._prefixes:

@@ -34,6 +34,7 @@ from vivace.logs import place_of
 from vivace.scheduling.queue import Job, Weights
 from vivace.scheduling.scheduler import Outcome, Room, Scheduler, Started
 from vivace.scheduling.tiers import Tier
+from vivace.threads import in_thread
 
 __all__ = ["Works"]
 
@@ -44,6 +45,8 @@ _TELL_AGAIN = 0.5
 told through its gateway."""
 _TRACES = 4096
 """Runs whose engine's own notes are remembered."""
+_LARGE_BYTES = 256_000
+"""Bytes of work, which may take as many tens of milliseconds to decode."""
 _WEIGHTS = Weights()
 
 
@@ -208,7 +211,7 @@ class Works:
         whole = False
         try:
             engine = begun.run.engine
-            work = decode_work(begun.run, begun.items, self._trace)
+            work = await self._decoded(begun)
             tally = work.tally
             del begun  # it keeps the whole frame that the run came in
             await self._read(name, self._engines[engine], work)
@@ -225,6 +228,13 @@ class Works:
             self._keep_trace(name, tally.trace)
         cost = _WEIGHTS.cost(max(0, tally.input - tally.cached), tally.output)
         return Outcome(cost=cost, verdict="good" if whole else "unknown")
+
+    async def _decoded(self, begun: Begin) -> Work:
+        """Decode what the engine is given: large schemas of tools beside the event loop."""
+        run, items = begun.run, begun.items
+        if len(run.work) <= _LARGE_BYTES:
+            return decode_work(run, items, self._trace)
+        return await in_thread(decode_work, run, items, self._trace)
 
     async def _read(self, run: str, engine: Engine, work: Work) -> None:
         end, tally = self._end, work.tally
