@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw
 
 from tests.support.examples import examples
 from vivace.errors import InvalidRequest, RequestError, TooManyRequests, Unavailable
+from vivace.protocol.bounds import footprint
 from vivace.protocol.chat import decode_chat, decode_completion
 from vivace.protocol.codec import (
     decode_client_event,
@@ -27,7 +28,6 @@ from vivace.protocol.codec import (
     encode,
     error_frame,
     error_payload,
-    footprint,
 )
 from vivace.protocol.items import (
     AdditionalTools,

@@ -181,6 +181,19 @@ def test_what_the_system_says_in_between_stands_in_the_turn_before_it() -> None:
     )
 
 
+def test_of_several_reminders_the_newest_stands_first_before_what_a_user_says() -> None:
+    reminders = [{"role": "system", "content": words} for words in ("one", "two", "three")]
+    one, two, three = (
+        f"<system-reminder>\n{each['content']}\n</system-reminder>" for each in reminders
+    )
+    said = create(messages=[HI, *reminders]).items
+    assert said == (Message(role="user", content=f"{three}\n{two}\n{one}\nhi"),)
+    *_, output = create(messages=[HI, assistant(USE), user(result("sun")), *reminders]).items
+    assert output == FunctionCallOutput(call_id="t", output=f"sun\n\n{one}\n\n{two}\n\n{three}")
+    *_, alone = create(messages=[HI, assistant(text("Sunny.")), *reminders]).items
+    assert alone == Message(role="user", content=f"{three}\n{two}\n{one}")
+
+
 @pytest.mark.parametrize(
     ("content", "read"),
     [("no such city", "Error: no such city"), ("", "Error"), ("Error: 7", "Error: 7")],

@@ -90,9 +90,9 @@ def test_a_steer_is_the_same_by_any_way_it_comes_and_is_for_one_response() -> No
     over_socket = decode_client_event(json.dumps(event | {"idempotency_key": "k"}))
     assert isinstance(over_socket, Steer)
     body = json.dumps({"input": "left"})
-    assert over_socket.once == decode_steer(body, "resp_1", key="k").once
-    assert over_socket.once != decode_steer(body, "resp_2", key="k").once
-    assert decode_steer(body, "resp_1").once is None
+    assert over_socket.once == decode_steer(body, response_id="resp_1", key="k").once
+    assert over_socket.once != decode_steer(body, response_id="resp_2", key="k").once
+    assert decode_steer(body, response_id="resp_1").once is None
 
 
 @pytest.mark.parametrize("number", ["1e300", "9" * 400, "-0.0", "1E5"])

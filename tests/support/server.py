@@ -47,6 +47,7 @@ class RunningGateway:
         base: Path | None = None,
         config: Config | None = None,
         port: int = 0,
+        loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
     ) -> None:
         wire_schema()  # so that a missing schema skips the test, not the server's thread
         self._config = config or configuration()
@@ -60,7 +61,8 @@ class RunningGateway:
         settings.app = self.witness
         settings.port = port
         self._server = ThreadedServer(settings)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+        self._new_loop = loop
+        self._thread = threading.Thread(target=self._run_loop, daemon=True)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Something on the gateway's own loop, where its parts may be touched."""
@@ -91,6 +93,10 @@ class RunningGateway:
         for each in stalled:
             each.stalled_until = 0.0
         return bool(stalled)
+
+    def _run_loop(self) -> None:
+        with asyncio.Runner(loop_factory=self._new_loop) as runner:
+            runner.run(self._run())
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -8,17 +8,24 @@ from msgspec import Struct
 
 from vivace.conversation import compaction
 from vivace.errors import InvalidRequest
+from vivace.protocol.bounds import check_items, size_of
 from vivace.protocol.items import (
     AdditionalTools,
     Compaction,
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
     Item,
     ItemReference,
     Tool,
-    ToolCall,
-    ToolOutput,
 )
 
-__all__ = ["Link", "check_input", "past_items", "tools_in"]
+__all__ = ["Link", "check_input", "links_of", "past_items", "tools_in"]
+
+_CALLS = (FunctionCall, CustomToolCall)
+_OUTPUTS = (FunctionCallOutput, CustomToolCallOutput)
+"""As tuples, which are looked at in half the time of a union: conversations are long."""
 
 
 class Link(Struct, frozen=True):
@@ -40,15 +47,25 @@ class Link(Struct, frozen=True):
     kept: bool = False
     """Whether it is on record, so that what follows it need not say it again."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of memory that this turn alone takes, as far as they are counted."""
+        return size_of(self.held)
 
-def past_items(link: Link | None) -> list[Item]:
-    """Everything said so far, oldest first."""
+
+def links_of(link: Link | None) -> list[Link]:
+    """Return the turns of a conversation, oldest first."""
     links: list[Link] = []
     while link is not None:
         links.append(link)
         link = link.parent
+    return links[::-1]
+
+
+def past_items(link: Link | None) -> list[Item]:
+    """Everything said so far, oldest first."""
     items: list[Item] = []
-    for each in reversed(links):
+    for each in links_of(link):
         items += each.input
         items += each.output
     return items
@@ -66,21 +83,20 @@ def check_input(items: Sequence[Item], past: Sequence[Item], resent: int = 0) ->
 
     The first ``resent`` of the items stand in the past.
     """
-    known = {item.id: item for item in past}
+    check_items(len(past) + len(items) - resent)
+    known = {item.id for item in past}
     resolved: list[Item] = []
     for index, item in enumerate(items[resent:], resent):
-        where = f"input[{index}]"
         if isinstance(item, ItemReference):
-            found = known.get(item.id)
-            if found is None:
+            if item.id not in known:
                 raise InvalidRequest(
                     f"Item '{item.id}' is not in this conversation.",
                     code="item_not_found",
-                    param=f"{where}.id",
+                    param=f"input[{index}].id",
                 )
             continue  # it stands in the past already; saying it twice would change its meaning
         if isinstance(item, Compaction):
-            compaction.unpack(item, where)
+            compaction.unpack(item, f"input[{index}]")
         resolved.append(item)
     _check_outputs(items, past, resent)
     return tuple(resolved)
@@ -89,10 +105,10 @@ def check_input(items: Sequence[Item], past: Sequence[Item], resent: int = 0) ->
 def _check_outputs(items: Sequence[Item], past: Sequence[Item], resent: int) -> None:
     calls: set[str] | None = None
     for index, item in enumerate(items[resent:], resent):
-        if not isinstance(item, ToolOutput):
+        if not isinstance(item, _OUTPUTS):
             continue
         if calls is None:
-            calls = {each.call_id for each in (*past, *items) if isinstance(each, ToolCall)}
+            calls = {each.call_id for each in (*past, *items) if isinstance(each, _CALLS)}
         if item.call_id not in calls:
             raise InvalidRequest(
                 f"No tool call found for the output with call_id '{item.call_id}'. Send the call "

@@ -59,6 +59,7 @@ from vivace.gateway.keeping.counting import counted
 from vivace.gateway.keeping.kept import Keeper
 from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.keyring import Keyring
+from vivace.gateway.large import LargeWork
 from vivace.gateway.listening import Listening
 from vivace.gateway.membership import Membership
 from vivace.gateway.messages_api import MessagesApi
@@ -162,7 +163,8 @@ class Gateway:
         self.metrics.show_memory(self.memory)
         store = counted(build_store(config.store, base), self.metrics)
         events = LocalEventLog(self.memory, limits.orphan_seconds)
-        self.archive = Archive(store, events, self.memory, shared=shared)
+        large = LargeWork()
+        self.archive = Archive(store, events, self.memory, large, shared=shared)
         self.keeper = Keeper(
             store,
             build_journal(config.store, base),
@@ -210,6 +212,7 @@ class Gateway:
             self.metrics,
             Limits(limits.turns_in_flight, limits.lanes, limits.turns_waiting),
             self.memory,
+            large,
             self.keys.knows,
             self.listening,
             self.recovery,
@@ -238,7 +241,7 @@ class Gateway:
             self.dispatch,
             self.fleet,
             self.draining,
-            self.memory,
+            self.runner.reader,
             self.keeper.holder,
             self.colleagues,
             dead_after=config.fleet.dead_after_seconds,

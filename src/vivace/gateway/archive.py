@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.conversation.chain import Link, past_items
+from vivace.conversation.chain import Link, links_of, past_items
 from vivace.conversation.prefixes import mark_of
 from vivace.conversation.session import Resent, Ticket
 from vivace.conversation.turn import Turn
 from vivace.errors import InvalidRequest, RequestError, ServerFault
+from vivace.gateway.large import LargeWork
 from vivace.gateway.ports import EventLog
 from vivace.gateway.recent import Recent
-from vivace.protocol.codec import encode, footprint
+from vivace.protocol.bounds import footprint
+from vivace.protocol.codec import encode
 from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
-from vivace.scheduling.memory import Held, Memory
+from vivace.scheduling.memory import Memory
 from vivace.store.base import Store, StoredTurn, TurnRecord
 
 __all__ = ["Archive", "no_parent"]
@@ -66,6 +69,26 @@ def _read(decoder: msgspec.json.Decoder[T], data: bytes, response_id: str) -> T:
         ) from error
 
 
+def _size_of(turn: StoredTurn) -> int:
+    """Return how much memory a stored turn takes as it is unpacked."""
+    return _size(turn.input) + _size(turn.response)
+
+
+def _unpacked(turn: StoredTurn) -> tuple[tuple[Item, ...], _Ended, int]:
+    """Return what was said and how it ended, and how much memory that takes."""
+    said = _read(_items, turn.input, turn.id)
+    ended = _read(_ended, turn.response, turn.id)
+    return tuple(said), ended, _size(turn.input) + _size(encode(ended.output))
+
+
+def _weighed(
+    parent: Link | None, said: tuple[Item, ...], output: tuple[Item, ...], *, marked: bool
+) -> tuple[int, bytes]:
+    """Return how much memory a turn takes that can be continued, and its mark if it has one."""
+    mark = mark_of(parent, (*said, *output)) if marked else b""
+    return _size(encode(said)) + _size(encode(output)), mark
+
+
 def _is_whole(response: Response | _Ended) -> bool:
     """Whether it came to its own end, or was sent another way by its user."""
     details = response.incomplete_details
@@ -82,13 +105,20 @@ class Archive:
     """The stored turns, the newest of them at hand, and the events of those in the background."""
 
     def __init__(
-        self, store: Store, events: EventLog, memory: Memory, *, shared: bool = False
+        self,
+        store: Store,
+        events: EventLog,
+        memory: Memory,
+        large: LargeWork,
+        *,
+        shared: bool = False,
     ) -> None:
         """``shared``: other gateways may delete what this one remembers."""
         self.events = events
         self._shared = shared
         self._store = store
         self._memory = memory
+        self._large = large
         self._links: Recent[Link] = Recent(memory, "links")
         self._unstored: Recent[Link] = Recent(memory, "links")
         """By their marks: turns that only a client can continue that says everything again."""
@@ -115,15 +145,17 @@ class Archive:
         rows = self._memory.take(owner, "links", await self._store.weight(response_id, owner))
         link: Link | None = None
         for turn in await self._store.chain(response_id, owner) or ():
-            held = self._memory.take(owner, "links", _size(turn.input) + _size(turn.response))
-            said = _read(_items, turn.input, turn.id)
-            ended = _read(_ended, turn.response, turn.id)
+            stored = len(turn.input) + len(turn.response)
+            size = await self._large.run(owner, stored, _size_of, turn)
+            held = self._memory.take(owner, "links", size)
+            said, ended, size = await self._large.run(owner, size, _unpacked, turn)
+            await asyncio.sleep(0)  # there may be thousands of turns: others are heard in between
             if ended.status in _LIVE:
                 raise no_parent(f"Response '{turn.id}' has failed. {_STOPPED}")
-            held.resize(_size(turn.input) + _size(encode(ended.output)))
+            held.resize(size)
             whole = _is_whole(ended)
             output = tuple(ended.output)
-            link = Link(turn.id, link, tuple(said), output, turn.tokens, whole, held, kept=True)
+            link = Link(turn.id, link, said, output, turn.tokens, whole, held, kept=True)
         del rows
         return link
 
@@ -156,23 +188,24 @@ class Archive:
         if link.mark and link.output:
             self._unstored.put(owner, link.mark.hex(), link)
 
-    def weigh(self, said: Sequence[Item], output: Sequence[Item], owner: str) -> Held:
-        """Count the memory of a turn that has ended and can be continued."""
-        return self._memory.note(owner, "links", _size(encode(said)) + _size(encode(output)))
-
-    def made(self, ticket: Ticket, turn: Turn, length: int, owner: str) -> Link:
-        """A turn that has ended, as something to continue from; ``length`` in tokens."""
-        output = tuple(turn.response.output)
-        stored = ticket.request.stored
+    async def made(self, ticket: Ticket, turn: Turn, length: int, owner: str) -> Link:
+        """Return a turn that has ended as something to continue from; ``length`` in tokens."""
+        output, parent = tuple(turn.response.output), ticket.parent
+        marked = not ticket.request.stored
+        size = ticket.request.size
+        if marked and parent is not None and not parent.mark:
+            size += sum(each.size for each in links_of(parent))
+        weigh = partial(_weighed, marked=marked)
+        weight, mark = await self._large.run(owner, size, weigh, parent, ticket.input, output)
         return Link(
             turn.id,
-            ticket.parent,
+            parent,
             ticket.input,
             output,
             length if turn.response.usage is not None else 0,
             _is_whole(turn.response),
-            self.weigh(ticket.input, output, owner),
-            b"" if stored else mark_of(ticket.parent, (*ticket.input, *output)),
+            self._memory.note(owner, "links", weight),
+            mark,
         )
 
     async def save(self, link: Link, response: Response, owner: str) -> Link:

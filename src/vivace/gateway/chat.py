@@ -28,7 +28,7 @@ __all__ = ["ChatApi"]
 class ChatApi:
     def __init__(self, runner: Runner, max_body: int) -> None:
         self._runner = runner
-        self._read = partial(read_body, limit=max_body, memory=runner.memory)
+        self._read = partial(read_body, limit=max_body, reader=runner.reader)
 
     def routes(self) -> list[Route]:
         return [
@@ -37,7 +37,7 @@ class ChatApi:
         ]
 
     async def chat(self, request: Request) -> HttpResponse:
-        asked, create = decode_chat(*await self._read(request))
+        asked, create = await self._read(request, decode_chat)
         if asked.stream:
             chunks = ChatChunks(usage=asked.wants_usage)
             return EventStream(self._runner, request, create, chunks, asked.explain)
@@ -47,7 +47,7 @@ class ChatApi:
             raise asked.explain(error) from None
 
     async def complete(self, request: Request) -> HttpResponse:
-        asked, create = decode_completion(*await self._read(request))
+        asked, create = await self._read(request, decode_completion)
         if asked.stream:
             chunks = CompletionChunks(usage=asked.wants_usage)
             return EventStream(self._runner, request, create, chunks)

@@ -47,6 +47,7 @@ from vivace.gateway.elsewhere.passing_on import PassingOn
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.kept import Repeated, TakenAway
 from vivace.gateway.keeping.waiting import WaitingTurn
+from vivace.gateway.large import LARGE_BYTES
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.notes import Notes
 from vivace.gateway.planning import Plan, failing
@@ -59,6 +60,7 @@ from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.foreign import as_sent
+from vivace.protocol.items import admit
 from vivace.protocol.requests import (
     ClientEvent,
     CreateBody,
@@ -72,6 +74,24 @@ from vivace.scheduling.scheduler import Outcome
 __all__ = ["Connection", "connect"]
 
 log = logging.getLogger("vivace.turns")
+
+
+Ends = list[tuple[int, bytes]]
+"""Where in what a client says the turn may have ended that it continues, each with its mark."""
+
+
+def _prepared(event: CreateResponse) -> tuple[CreateResponse, Ends]:
+    """Return a request as a session takes it, and where it may say an earlier turn again.
+
+    A client that names the turn to continue does not say it again, and what is to be stored is
+    stored whole. Of a large request all items are admitted here, where nobody waits for it, though
+    some of them may prove to be said again.
+    """
+    whole = event.body.previous_response_id is None and not event.stored and event.fill is None
+    ends = marks(event.items) if whole else []
+    if event.size > LARGE_BYTES:
+        event = replace(event, items=tuple(admit(each, new_id) for each in event.items))
+    return event, ends
 
 
 def connect(
@@ -133,6 +153,9 @@ class Connection:
         return self._session.idle
 
     async def receive(self, event: ClientEvent) -> None:
+        ends: Ends = []
+        if isinstance(event, CreateResponse):
+            event, ends = await self._runner.large.run(self.owner, event.size, _prepared, event)
         if self._runner.draining and isinstance(event, CreateResponse):
             raise going_down()
         if not self._runner.knows(self.owner):  # since it came in
@@ -145,7 +168,7 @@ class Connection:
             self._notes.skipped(event)
         elif await self.again.steered(event) or await self._passing_on.took(event):
             return
-        await self.act(self._session.receive(event, self._resent(event)))
+        await self.act(self._session.receive(event, self._resent(ends)))
 
     async def _resume(self, event: Resume) -> None:
         awaited = await self._moves.resume(event)
@@ -159,12 +182,8 @@ class Connection:
             event = replace(event, traceparent=self._traceparent)
         return meant(event) if self._codex else event
 
-    def _resent(self, event: ClientEvent) -> Resent | None:
-        """What a client says again that names no turn to continue, as it cannot or will not. What
-        is to be stored is stored whole."""
-        if not isinstance(event, CreateResponse) or event.stored or event.fill is not None:
-            return None
-        ends = marks(event.items) if event.body.previous_response_id is None else []
+    def _resent(self, ends: Ends) -> Resent | None:
+        """Return the turn that a client continues by saying all of it again, if it does."""
         if not ends:
             return None
         found = self._runner.archive.resent(ends, self.owner)
@@ -397,7 +416,7 @@ class Connection:
             meter.report(self._runner.metrics, run.turn, run.model, self._named(run))
         except Exception:  # the turn has its end, whatever became of its accounts
             log.exception("fault request_id=%s turn=%s", self._named(run), run.turn.id)
-        link = self._runner.archive.made(ticket, run.turn, length, self.owner)
+        link = await self._runner.archive.made(ticket, run.turn, length, self.owner)
         if run.kept is not None:
             try:
                 last, link = await self._runner.ending.on_record(

@@ -21,8 +21,8 @@ from vivace.gateway.dispatch import Dispatch
 from vivace.gateway.draining import Draining
 from vivace.gateway.fleet import Fleet
 from vivace.gateway.http import json_response, read_body, speaks_errors
+from vivace.gateway.large import RequestReader
 from vivace.gateway.shown import GatewayShown, NodeShown, Shown, told_by
-from vivace.scheduling.memory import Memory
 from vivace.store.base import Colleague, GatewayTable
 
 __all__ = ["DrainAsked", "Drained", "FleetApi"]
@@ -51,6 +51,15 @@ class Drained(Struct, frozen=True):
 _asked: msgspec.json.Decoder[DrainAsked] = msgspec.json.Decoder(DrainAsked)
 
 
+def _decode_drain(text: str, held: object) -> DrainAsked:
+    try:
+        return _asked.decode(text)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"{error}.") from None
+    except msgspec.DecodeError:
+        raise InvalidRequest("The body is not JSON.") from None
+
+
 class FleetApi:
     def __init__(
         self,
@@ -59,7 +68,7 @@ class FleetApi:
         dispatch: Dispatch,
         fleet: Fleet,
         draining: Draining,
-        memory: Memory,
+        reader: RequestReader,
         holder: str,
         table: GatewayTable | None,
         *,
@@ -72,7 +81,7 @@ class FleetApi:
         self._dispatch = dispatch
         self._fleet = fleet
         self._draining = draining
-        self._memory = memory
+        self._reader = reader
         self._holder = holder
         self._table = table
         self._dead_after = dead_after
@@ -125,13 +134,7 @@ class FleetApi:
 
     async def _drain(self, request: Request) -> HttpResponse:
         self._keys.check_admin(request.state.owner)
-        text, _ = await read_body(request, _LARGEST, self._memory)
-        try:
-            asked = _asked.decode(text)
-        except msgspec.ValidationError as error:
-            raise InvalidRequest(f"{error}.") from None
-        except msgspec.DecodeError:
-            raise InvalidRequest("The body is not JSON.") from None
+        asked = await read_body(request, _decode_drain, limit=_LARGEST, reader=self._reader)
         nodes = [each for each in self._fleet.shown() if asked.name in (each.name, each.address)]
         gateways = await self._called(asked.name, needed=not nodes)
         if len(nodes) + len(gateways) > 1:

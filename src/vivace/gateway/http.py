@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -26,9 +26,10 @@ from vivace.errors import (
 )
 from vivace.gateway.client_connection import connect
 from vivace.gateway.front import error_body, error_headers
+from vivace.gateway.large import RequestReader
 from vivace.gateway.ports import Readable
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import as_text, encode, error_payload, footprint, framed
+from vivace.protocol.codec import encode, error_payload, framed
 from vivace.protocol.events import (
     ErrorFrame,
     Event,
@@ -39,7 +40,7 @@ from vivace.protocol.events import (
 )
 from vivace.protocol.requests import CreateResponse
 from vivace.protocol.sse import SSE_DONE
-from vivace.scheduling.memory import Held, Memory
+from vivace.scheduling.memory import Held
 
 __all__ = [
     "WAITING",
@@ -67,6 +68,7 @@ WAITING = b": waiting\n\n"
 _PIECE = 64 * 1024
 _SILENCE = 15.0
 
+T = TypeVar("T")
 Handler = Callable[[Request], Coroutine[Any, Any, HttpResponse]]
 
 
@@ -416,8 +418,10 @@ def _stream_error(error: RequestError, number: int) -> StreamError:
 # -- reading and running -----------------------------------------------------------------------
 
 
-async def read_body(request: Request, limit: int, memory: Memory) -> tuple[str, Held]:
-    """The body, as long as it is not too long, and what the memory is counted by that it takes."""
+async def read_body(
+    request: Request, decode: Callable[[str, Held], T], *, limit: int, reader: RequestReader
+) -> T:
+    """Return the body as ``decode`` reads it; refuses one that is too long."""
     chunks: list[bytes] = []
     size = whole_number(request.headers.get("content-length"), 0, 10**12) or 0
     if size <= limit:
@@ -432,8 +436,7 @@ async def read_body(request: Request, limit: int, memory: Memory) -> tuple[str, 
             f"The request is larger than the {limit} bytes this server takes. Send "
             "less, or continue a response instead of sending its history."
         )
-    text = as_text(b"".join(chunks))
-    return text, memory.take(request.state.owner, "requests", footprint(text))
+    return await reader.read(request.state.owner, b"".join(chunks), decode)
 
 
 async def run_turn(runner: Runner, create: CreateResponse, request: Request) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response as HttpResponse
@@ -65,8 +67,13 @@ class MessagesApi:
         return HttpResponse()
 
     async def _read(self, request: Request) -> Asked:
-        text, held = await read_body(request, self._max_body, self._runner.memory)
-        asked = decode_messages(text, held, request.headers.get("x-claude-code-session-id"))
+        conversation = request.headers.get("x-claude-code-session-id")
+        asked = await read_body(
+            request,
+            partial(decode_messages, conversation=conversation),
+            limit=self._max_body,
+            reader=self._runner.reader,
+        )
         body = asked.create.body
         named = replace(body, model=self._catalogue.stand_in(body.model))
         return replace(asked, create=replace(asked.create, body=named))

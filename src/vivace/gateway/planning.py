@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
+from typing import TypeVar, TypeVarTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -44,6 +45,7 @@ from vivace.scheduling.failover import MOST_DEATHS
 from vivace.scheduling.queue import KINDS, Job, Weights
 from vivace.scheduling.scheduler import Outcome, Verdict
 from vivace.scheduling.tiers import Ask, Tier, begins_too_late, kind_of, queue_full
+from vivace.threads import in_thread
 
 __all__ = ["Plan", "Planner", "failing"]
 
@@ -55,7 +57,12 @@ _LOOK, _PATIENCE = 0.25, 10.0
 """Seconds between two looks for an engine, and in all."""
 _SHORT = 4096
 """Tokens whose counting is not felt by others, even where each is looked at."""
+_MANY_ITEMS = 1000
+"""Items of a conversation; each takes some microseconds to look at."""
 _WEIGHTS = Weights()
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Plan:
@@ -199,15 +206,15 @@ class Planner:
         if max(ask.new_tokens, 0 if counted else ask.input_tokens) < _SHORT:
             return _prompt(ticket, offer)
         # An engine may have to tokenise what it counts.
-        return await asyncio.to_thread(_prompt, ticket, offer)
+        return await in_thread(_prompt, ticket, offer)
 
     async def _fitted_elsewhere(self, ticket: Ticket, offer: Offer, place: str) -> _Read:
-        parts = _parts(ticket, offer)
+        parts = await _beside(ticket, _parts, ticket, offer)
         unknown = parts.new if parts.known else [*parts.past, *parts.new]
         fixed, fresh = await self._measuring.lengths(
             offer, place, (parts.fixed, unknown), parts.known, refuses=not _truncates(ticket)
         )
-        return _read(ticket, offer, parts, fixed, fresh)
+        return await _beside(ticket, _read, ticket, offer, parts, fixed, fresh)
 
     def could_take(self, plan: Plan, avoid: frozenset[str], work: Work) -> bool:
         """Whether an engine that works could do what is left of a turn."""
@@ -313,7 +320,7 @@ class Planner:
                 return told[0] if told is not None else offer.engine.count(items, offer.card.name)
             if estimate_tokens(items) < _SHORT:
                 return offer.engine.count(items, offer.card.name)
-            return await asyncio.to_thread(offer.engine.count, items, offer.card.name)
+            return await in_thread(offer.engine.count, items, offer.card.name)
         finally:
             await grant.settle(input_tokens=0, output_tokens=0)
 
@@ -383,6 +390,13 @@ def _conversation(ticket: Ticket) -> str:
     while link is not None and link.parent is not None:
         link = link.parent
     return link.id if link is not None else ticket.id
+
+
+async def _beside(ticket: Ticket, work: Callable[[*Ts], T], *args: *Ts) -> T:
+    """Return what ``work`` does, which a long conversation has done beside the event loop."""
+    if len(ticket.past) + len(ticket.input) <= _MANY_ITEMS:
+        return work(*args)
+    return await in_thread(work, *args)
 
 
 class _Read(Struct, frozen=True):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -39,8 +40,11 @@ from vivace.protocol.events import Compacted, ErrorFrame, Response, SteerFailed
 from vivace.protocol.items import Message, text_of
 from vivace.protocol.once import HEADER
 from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
+from vivace.scheduling.memory import Held
 
 __all__ = ["ResponsesApi"]
+
+T = TypeVar("T")
 
 _OPEN = frozenset({"queued", "in_progress"})
 _FORGOTTEN = 0.01
@@ -51,7 +55,7 @@ _SWITCH = {"true": True, "1": True, "false": False, "0": False}
 class ResponsesApi:
     def __init__(self, runner: Runner, max_body: int) -> None:
         self._runner = runner
-        self._read = partial(read_body, limit=max_body, memory=runner.memory)
+        self._max_body = max_body
 
     def routes(self) -> list[Route]:
         def route(path: str, method: str, handler: Handler) -> Route:
@@ -69,10 +73,14 @@ class ResponsesApi:
             route(f"{one}/input_items", "GET", self.input_items),
         ]
 
+    async def _read(self, request: Request, decode: Callable[[str, Held], T]) -> T:
+        return await read_body(request, decode, limit=self._max_body, reader=self._runner.reader)
+
     async def create(self, request: Request) -> HttpResponse:
         codex: bool = request.state.codex
         try:
-            create = decode_create(*await self._read(request), request.headers.get(HEADER))
+            decode = partial(decode_create, key=request.headers.get(HEADER))
+            create = await self._read(request, decode)
         except RequestError as error:
             if not codex:  # which always asks for a stream
                 raise
@@ -111,7 +119,7 @@ class ResponsesApi:
         return json_response(begun.result())
 
     async def compact(self, request: Request) -> HttpResponse:
-        asked = decode_compact(*await self._read(request))
+        asked = await self._read(request, decode_compact)
         body = CreateBody(
             model=asked.body.model,
             previous_response_id=asked.body.previous_response_id,
@@ -199,8 +207,8 @@ class ResponsesApi:
     async def steer(self, request: Request) -> HttpResponse:
         """For clients without a socket; the events go to whoever reads the response."""
         response_id = request.path_params["id"]
-        body, held = await self._read(request)
-        event = decode_steer(body, response_id, held, request.headers.get(HEADER))
+        key = request.headers.get(HEADER)
+        event = await self._read(request, partial(decode_steer, response_id=response_id, key=key))
         told = await self._tell(event, response_id, request.state.owner)
         return json_response(
             msgspec.to_builtins(told.receipt) | {"successor_id": told.successor_id}

@@ -21,6 +21,7 @@ from vivace.gateway.keeping.ending import Ending
 from vivace.gateway.keeping.kept import Keeper
 from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.keeping.reviving import Adopter, Reviving
+from vivace.gateway.large import LargeWork, RequestReader
 from vivace.gateway.listening import Listening
 from vivace.gateway.meter import Outlet
 from vivace.gateway.metrics import Metrics
@@ -60,6 +61,7 @@ class Runner:
         metrics: Metrics,
         limits: Limits,
         memory: Memory,
+        large: LargeWork,
         knows: Callable[[str], bool],
         listening: Listening,
         recovery: Recovery,
@@ -77,6 +79,8 @@ class Runner:
         self.metrics = metrics
         self.limits = limits
         self.memory = memory
+        self.large = large
+        self.reader = RequestReader(memory, large)
         self.knows = knows
         self.answering = Answering(planner, listening, metrics)
         self.ending = Ending(keeper, archive)

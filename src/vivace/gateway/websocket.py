@@ -16,13 +16,7 @@ from vivace.errors import InvalidRequest, RequestError, StoreAway, StoreError, U
 from vivace.gateway.client_connection import Connection, connect
 from vivace.gateway.connections import ABORT
 from vivace.gateway.runner import Runner
-from vivace.protocol.codec import (
-    as_text,
-    decode_client_event,
-    encode,
-    footprint,
-    lane_of,
-)
+from vivace.protocol.codec import decode_client_event, encode, lane_of
 from vivace.protocol.events import Event
 
 __all__ = ["WebSocketDoor"]
@@ -136,17 +130,19 @@ class WebSocketDoor:
         try:
             if time.monotonic() - socket.opened > self._max_seconds:
                 raise _too_old(self._max_seconds)
-            text = as_text(data)
-            held = self._runner.memory.take(socket.owner, "requests", footprint(text))
-            await connection.receive(decode_client_event(text, held))
+            event = await self._runner.reader.read(socket.owner, data, decode_client_event)
+            await connection.receive(event)
         except Unauthorized:
             await socket.close(_POLICY, _REVOKED)
             return False
         except RequestError as error:
-            await connection.refuse(error, lane_of(data))
+            await connection.refuse(error, await self._lane_of(data, socket))
         except StoreError as error:
-            await connection.refuse(StoreAway(error), lane_of(data))
+            await connection.refuse(StoreAway(error), await self._lane_of(data, socket))
         return True
+
+    async def _lane_of(self, data: bytes | str, socket: _Socket) -> str | None:
+        return await self._runner.large.run(socket.owner, len(data), lane_of, data)
 
     def revoke(self, owner: str) -> None:
         """Close the connections of an owner that may not speak any more; does not wait for it."""

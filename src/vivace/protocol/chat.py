@@ -7,12 +7,14 @@ in Vivace knows that these forms exist.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from vivace.errors import InvalidRequest, RequestError
+from vivace.protocol.bounds import check_tools, items_within
 from vivace.protocol.codec import decode, encode, explained, refuse_logprobs
 from vivace.protocol.events import (
     CustomInputDelta,
@@ -222,9 +224,13 @@ class ChatRequest(_Shared, frozen=True, kw_only=True):
     metadata: Metadata | None = None
 
     def explain(self, error: RequestError) -> RequestError:
-        items = [place for place, each in enumerate(self.messages) for _ in _items(each)]
         words = {".call_id": ".tool_call_id", ".output": ".content"}
-        return explained(error, lambda number: f"messages[{items[number]}]", words)
+        return explained(error, lambda number: f"messages[{self._place(number)}]", words)
+
+    def _place(self, number: int) -> int:
+        """Return which message became the item of this number."""
+        places = (place for place, each in enumerate(self.messages) for _ in _items(each))
+        return next(islice(places, number, None))
 
 
 class CompletionRequest(_Shared, frozen=True, kw_only=True):
@@ -263,7 +269,7 @@ def decode_chat(data: bytes | str, held: object = None) -> tuple[ChatRequest, Cr
         metadata=request.metadata,
         store=False,
     )
-    items = tuple(item for message in request.messages for item in _items(message))
+    items = items_within(item for message in request.messages for item in _items(message))
     toolbox, choice = _toolbox(request.tools), _choice(request)
     return request, CreateResponse(body, items, toolbox, choice, held=held)
 
@@ -336,6 +342,7 @@ def _content(content: str | list[PlainText | _ImagePart] | None) -> str | list[P
 def _toolbox(tools: list[_Tool] | None) -> Toolbox:
     if not tools:
         return Toolbox()
+    check_tools(len(tools))
     known: list[FunctionTool | CustomTool] = []
     for index, tool in enumerate(tools):
         if isinstance(tool.function, _FunctionDeclaration):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 
 from vivace.errors import InvalidRequest, RequestError
 from vivace.protocol import foreign, tracing
+from vivace.protocol.bounds import MAX_STEER_ITEMS, check_items, check_tools
 from vivace.protocol.events import ErrorFrame, ErrorPayload
 from vivace.protocol.items import (
     AdditionalTools,
@@ -75,7 +75,6 @@ __all__ = [
     "error_frame",
     "error_payload",
     "explained",
-    "footprint",
     "framed",
     "lane_of",
     "refuse_logprobs",
@@ -85,10 +84,6 @@ __all__ = [
 T = TypeVar("T")
 
 _NULL = Raw(b"null")
-_VALUE = 128
-"""Bytes that a small value takes, with what holds it."""
-_LEAST = 640
-"""And a request that says next to nothing."""
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -111,16 +106,6 @@ def as_text(data: bytes | str) -> str:
         return data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError:
         raise InvalidRequest("The request is not valid UTF-8.", code="invalid_json") from None
-
-
-def footprint(text: str) -> int:
-    """About how many bytes of memory what is read from this JSON will take, and seldom more.
-
-    Told at a glance, before anything is read: the text in the width that Python gives it, and an
-    object for each value that there may be. ``[[],[],…`` is twenty times its length when read.
-    """
-    values = text.count(",") + text.count("[") + text.count("{")
-    return _LEAST + sys.getsizeof(text) + _VALUE * values
 
 
 def decode(decoder: msgspec.json.Decoder[T], data: str | bytes | Raw, where: str = "") -> T:
@@ -232,6 +217,7 @@ def decode_input(raw: str | Sequence[Raw] | None, where: str = "input") -> Input
         return Input()
     if isinstance(raw, str):
         return Input((Message(role="user", content=raw),))
+    check_items(len(raw))
     reading = _Reading()
     places: list[int] = []
     for index, each in enumerate(raw):
@@ -285,6 +271,12 @@ class _Reading:
 def decode_steer_input(raw: Raw) -> tuple[Item, ...]:
     """What a user says in the middle of an answer: text, or messages of text."""
     value = decode(_steer_input, raw, "input")
+    if isinstance(value, list) and len(value) > MAX_STEER_ITEMS:
+        raise InvalidRequest(
+            f"A steer has at most {MAX_STEER_ITEMS} messages, and this one has {len(value):,}. "
+            "Send one message with all of the text, or begin a new turn with them.",
+            param="input",
+        )
     read = decode_input(value)
     items = read.items
     if read.skipped or read.compacts:
@@ -334,15 +326,21 @@ def _decode_item(raw: Raw, where: str, kind: str | None, *, typed: bool) -> Item
     return decode(decoder, encode(fields | {"type": known}), where)  # type: ignore[no-any-return]
 
 
-def _decode_tools(raw: Iterable[Raw], where: str) -> Iterable[Tool]:
-    """The tools a model can be offered. Hosted ones (web search …) are the client's hope only."""
+def _decode_tools(raw: Sequence[Raw], where: str) -> Iterable[Tool]:
+    """Return the tools a model can be offered; hosted ones (web search …) are none of them."""
+    count = len(raw)
+    check_tools(count, where)
     for index, each in enumerate(raw):
         here = f"{where}[{index}]"
         decoder = _TOOLS.get(decode(_head, each, here).type or "")
-        if decoder is not None:
-            yield decode(decoder, each, here)
-        else:
+        if decoder is None:
             _check_unread(each, here)
+            continue
+        tool: Tool = decode(decoder, each, here)
+        if isinstance(tool, NamespaceTool):
+            count += len(tool.tools)
+            check_tools(count, where)
+        yield tool
 
 
 def _check_unread(raw: Raw, where: str) -> None:
@@ -504,7 +502,7 @@ def decode_compact(data: bytes | str, held: object = None) -> CompactRequest:
 
 
 def decode_steer(
-    data: bytes | str, response_id: str, held: object = None, key: str | None = None
+    data: bytes | str, held: object = None, *, response_id: str, key: str | None = None
 ) -> Steer:
     body = decode(_steer_body, data)
     return _steered(response_id, body, held, key)

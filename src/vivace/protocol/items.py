@@ -7,7 +7,7 @@ next turn's input. ``id`` and ``status`` are optional on the way in; ``admit`` f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
@@ -63,13 +63,13 @@ def check_depth(value: object, name: str) -> None:
     Typed values have the depth of their type. What may have any shape is bounded where it is
     read, so that whoever walks it or writes it again, one level deeper, cannot run out of stack.
     """
-    level = [value]
+    level, containers = [value], (dict, list)  # a union would be slower, and there may be 100,000
     for _ in range(_DEPTH):
         level = [
             inner
             for each in level
             for inner in (each.values() if isinstance(each, dict) else each)  # type: ignore[attr-defined]
-            if isinstance(inner, dict | list)
+            if isinstance(inner, containers)
         ]
         if not level:
             return
@@ -287,6 +287,9 @@ _PREFIX: dict[type, str] = {
 }
 
 
+_WITH_STATUS = frozenset({Message, *get_args(ToolCall), *get_args(ToolOutput)})
+
+
 def by_model(item: Item) -> bool:
     """Whether it is of a kind that a model makes, and no client."""
     spoken = isinstance(item, Message) and item.role == "assistant"
@@ -295,12 +298,13 @@ def by_model(item: Item) -> bool:
 
 def admit(item: Item, new_id: NewId) -> Item:
     """An input item as the server keeps it: with an id, a status, and content as parts."""
-    if isinstance(item, ItemReference):
+    kind = type(item)
+    if kind is ItemReference:
         return item
     changes: dict[str, Any] = {}
     if item.id is None:
-        changes["id"] = new_id(_PREFIX[type(item)])
-    if isinstance(item, Message | ToolCall | ToolOutput) and item.status is None:
+        changes["id"] = new_id(_PREFIX[kind])
+    if kind in _WITH_STATUS and item.status is None:  # type: ignore[union-attr]
         changes["status"] = "completed"
     if isinstance(item, Message) and isinstance(item.content, str):
         part = OutputText if item.role == "assistant" else InputText

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
+from vivace.protocol.bounds import MAX_TOOLS, size_of
 from vivace.protocol.items import (
     CustomTool,
     FunctionTool,
@@ -107,7 +108,7 @@ class NamedTool(Struct, frozen=True):
 
 class AllowedTools(Struct, frozen=True, kw_only=True):
     type: Literal["allowed_tools"] = "allowed_tools"
-    tools: list[NamedTool]
+    tools: Annotated[list[NamedTool], Meta(max_length=MAX_TOOLS)]
     mode: ToolMode = "auto"
 
 
@@ -247,6 +248,11 @@ class CreateResponse(Struct, frozen=True):
     """Where each item stood in what was sent, if some of that mean nothing here."""
     once: Once | None = None
     """By which it is known again when it is sent again."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes, as far as they are counted."""
+        return size_of(self.held)
 
     @property
     def generates(self) -> bool:

@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from vivace.errors import InvalidRequest, RequestError
+from vivace.protocol.bounds import check_tools, items_within
 from vivace.protocol.codec import as_text, decode, encode, explained
 from vivace.protocol.items import (
     FunctionCall,
@@ -95,7 +96,7 @@ def decode_messages(
 ) -> Asked:
     """``conversation``: the client's name for it, which stays the same from turn to turn."""
     request = decode(_request, data)
-    placed = _with_reminders(_conversation(request.messages))
+    placed = _with_reminders(items_within(_conversation(request.messages)))
     items = tuple(item for item, _ in placed)
     _check_end(items)
     thinking = request.thinking
@@ -161,24 +162,36 @@ def _conversation(messages: Sequence[MessageParam]) -> Iterator[_Placed]:
 
 
 def _with_reminders(placed: Iterable[_Placed]) -> list[_Placed]:
-    """What the client says as the system in mid-conversation stands in the turn before it, marked
-    as Claude Code marks it elsewhere: templates take a system's words at the beginning only, and a
-    model answers what it reads last."""
+    """Return the items with what the client says as the system in mid-conversation put into the
+    turn before it, marked as Claude Code marks it elsewhere: templates take a system's words at the
+    beginning only, and a model answers what it reads last."""
     kept: list[_Placed] = []
+    words: list[str] = []
     for item, place in placed:
-        if not (kept and isinstance(item, MessageItem) and item.role == "system"):
-            kept.append((item, place))
+        if kept and isinstance(item, MessageItem) and item.role == "system":
+            if not isinstance(kept[-1][0], FunctionCallOutput) and not _is_user(kept[-1][0]):
+                kept.append((MessageItem(role="user", content=""), place))
+            words.append(f"<system-reminder>\n{item.content}\n</system-reminder>")
             continue
-        words = f"<system-reminder>\n{item.content}\n</system-reminder>"
-        before, where = kept[-1]
-        match before:
-            case MessageItem(role="user"):
-                kept[-1] = replace(before, content=f"{words}\n{before.content}"), where
-            case FunctionCallOutput():
-                kept[-1] = replace(before, output=f"{before.output}\n\n{words}"), where
-            case _:
-                kept.append((MessageItem(role="user", content=words), place))
+        if words:
+            kept[-1], words = _reminded(*kept[-1], words), []
+        kept.append((item, place))
+    if words:
+        kept[-1] = _reminded(*kept[-1], words)
     return kept
+
+
+def _is_user(item: Item) -> bool:
+    return isinstance(item, MessageItem) and item.role == "user"
+
+
+def _reminded(item: Item, place: str, words: list[str]) -> _Placed:
+    """Put reminders before what a user says, the newest of them first, or behind an output."""
+    if isinstance(item, FunctionCallOutput):
+        return replace(item, output="\n\n".join([str(item.output), *words])), place
+    assert isinstance(item, MessageItem)
+    said = [str(item.content)] if item.content else []
+    return replace(item, content="\n".join([*reversed(words), *said])), place
 
 
 def _said(content: Sequence[Raw], where: str) -> Iterator[_Placed]:
@@ -295,6 +308,7 @@ def _found_tools(messages: Sequence[MessageParam]) -> Iterator[str]:
 
 def _toolbox(request: MessagesRequest, found: Iterable[str]) -> Toolbox:
     """Those that were found come last, so that what stood before them stays where it was."""
+    check_tools(len(request.tools or ()))
     names = set(found)
     tools = [tool for tool in request.tools or () if tool.name in names or not tool.defer_loading]
     known = tuple(
