@@ -30,9 +30,11 @@ from vivace.store.base import (
     Ordered,
     SteersGone,
     Store,
+    StoredResponse,
     StoredTurn,
     Taken,
     TurnRecord,
+    TurnStat,
     UnknownParent,
 )
 
@@ -397,6 +399,32 @@ class StoreSuite:
                 input=b"input of a",
                 response=b"response of a",
             )
+
+        using(opened(tmp_path), check)
+
+    def test_sizes_and_the_response_of_a_turn_are_told_without_its_input(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await store.accept(new("a"))
+            sizes = TurnStat(status=None, input_bytes=10, response_bytes=0, cuts_bytes=None)
+            assert await store.stat(rid("a"), "me") == sizes
+            assert await store.response(rid("a"), "me") is None
+            await store.end(ending("a"))
+            sizes = TurnStat(status="completed", input_bytes=10, response_bytes=13, cuts_bytes=4)
+            assert await store.stat(rid("a"), "me") == sizes
+            ended = StoredResponse(status="completed", response=b"response of a", cuts=b"cuts")
+            assert await store.response(rid("a"), "me") == ended
+
+            await store.save(stored("b", size=5))
+            sizes = TurnStat(status="recorded", input_bytes=5, response_bytes=5, cuts_bytes=None)
+            assert await store.stat(rid("b"), "me") == sizes
+            found = await store.response(rid("b"), "me")
+            assert found == StoredResponse(status="recorded", response=b"rrrrr", cuts=None)
+
+            for turn, owner in ((rid("a"), "you"), (rid("c"), "me")):
+                assert await store.stat(turn, owner) is None
+                assert await store.response(turn, owner) is None
 
         using(opened(tmp_path), check)
 

@@ -34,10 +34,12 @@ from vivace.store.values import (
     OrderState,
     Orphan,
     SteersGone,
+    StoredResponse,
     StoredTurn,
     Taken,
     TurnEnd,
     TurnRecord,
+    TurnStat,
     UnknownParent,
     Wanted,
 )
@@ -67,10 +69,12 @@ __all__ = [
     "Orphan",
     "SteersGone",
     "Store",
+    "StoredResponse",
     "StoredTurn",
     "Taken",
     "TurnEnd",
     "TurnRecord",
+    "TurnStat",
     "UnknownParent",
     "Wanted",
 ]
@@ -194,6 +198,13 @@ class Store(Protocol):
 
     async def find(self, response_id: str, owner: str) -> TurnRecord | None:
         """All that is on record of it, open or ended."""
+
+    async def stat(self, response_id: str, owner: str) -> TurnStat | None:
+        """Return the status of a turn, open or ended, and the sizes of its parts, of which nothing
+        is read; None if there is no such turn."""
+
+    async def response(self, response_id: str, owner: str) -> StoredResponse | None:
+        """Return how a turn ended, whose input is not read; None if no such turn has ended."""
 
     async def load(self, response_id: str, owner: str) -> StoredTurn | None:
         """A turn that has ended."""

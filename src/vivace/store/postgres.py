@@ -29,10 +29,12 @@ from vivace.store.base import (
     OrderState,
     Orphan,
     SteersGone,
+    StoredResponse,
     StoredTurn,
     Taken,
     TurnEnd,
     TurnRecord,
+    TurnStat,
     UnknownParent,
 )
 from vivace.store.connections import Connection, Connections, Work
@@ -164,6 +166,14 @@ class PostgresStore:
     async def find(self, response_id: str, owner: str) -> TurnRecord | None:
         rows = await self._rows(statements.FIND, response_id, owner)
         return TurnRecord(**rows[0]) if rows else None
+
+    async def stat(self, response_id: str, owner: str) -> TurnStat | None:
+        rows = await self._rows(statements.STAT, response_id, owner)
+        return TurnStat(**rows[0]) if rows else None
+
+    async def response(self, response_id: str, owner: str) -> StoredResponse | None:
+        rows = await self._rows(statements.RESPONSE, response_id, owner)
+        return StoredResponse(**rows[0]) if rows else None
 
     async def load(self, response_id: str, owner: str) -> StoredTurn | None:
         rows = await self._rows(statements.LOAD, response_id, owner)

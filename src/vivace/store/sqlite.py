@@ -35,10 +35,12 @@ from vivace.store.base import (
     OrderState,
     Orphan,
     SteersGone,
+    StoredResponse,
     StoredTurn,
     Taken,
     TurnEnd,
     TurnRecord,
+    TurnStat,
     UnknownParent,
 )
 from vivace.store.files import Claim, make
@@ -211,6 +213,12 @@ class SqliteStore:
 
     async def find(self, response_id: str, owner: str) -> TurnRecord | None:
         return await self._reader.do(lambda db: turns.find(db, response_id, owner))
+
+    async def stat(self, response_id: str, owner: str) -> TurnStat | None:
+        return await self._reader.do(lambda db: turns.stat(db, response_id, owner))
+
+    async def response(self, response_id: str, owner: str) -> StoredResponse | None:
+        return await self._reader.do(lambda db: turns.response(db, response_id, owner))
 
     async def load(self, response_id: str, owner: str) -> StoredTurn | None:
         return await self._reader.do(lambda db: turns.load(db, response_id, owner))

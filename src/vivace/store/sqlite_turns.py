@@ -22,10 +22,12 @@ from vivace.store.values import (
     OpenTurn,
     Orphan,
     SteersGone,
+    StoredResponse,
     StoredTurn,
     Taken,
     TurnEnd,
     TurnRecord,
+    TurnStat,
     UnknownParent,
 )
 
@@ -44,7 +46,9 @@ __all__ = [
     "open_turns",
     "orphans",
     "park",
+    "response",
     "save",
+    "stat",
     "take",
     "weight",
 ]
@@ -52,6 +56,14 @@ __all__ = [
 _COLUMNS = "id, owner, previous_id, created_at, tokens, input, response"
 
 _SAVE = f"INSERT OR REPLACE INTO turns ({_COLUMNS}, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+_STAT = """
+SELECT status, length(input), length(response), length(cuts) FROM turns WHERE id = ? AND owner = ?
+"""
+
+_RESPONSE = """
+SELECT status, response, cuts FROM turns WHERE id = ? AND owner = ? AND status IS NOT NULL
+"""
 
 _LOAD = f"SELECT {_COLUMNS} FROM turns WHERE id = ? AND owner = ? AND status IS NOT NULL"  # noqa: S608
 
@@ -307,6 +319,16 @@ def save(db: sqlite3.Connection, turn: StoredTurn) -> None:
 def find(db: sqlite3.Connection, response_id: str, owner: str) -> TurnRecord | None:
     row = db.execute(f"{_RECORD} AND owner = ?", (response_id, owner)).fetchone()
     return _record(row) if row else None
+
+
+def stat(db: sqlite3.Connection, response_id: str, owner: str) -> TurnStat | None:
+    row = db.execute(_STAT, (response_id, owner)).fetchone()
+    return TurnStat(**_named(TurnStat.__struct_fields__, row)) if row else None
+
+
+def response(db: sqlite3.Connection, response_id: str, owner: str) -> StoredResponse | None:
+    row = db.execute(_RESPONSE, (response_id, owner)).fetchone()
+    return StoredResponse(**_named(StoredResponse.__struct_fields__, row)) if row else None
 
 
 def load(db: sqlite3.Connection, response_id: str, owner: str) -> StoredTurn | None:

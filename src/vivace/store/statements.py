@@ -27,7 +27,9 @@ __all__ = [
     "PARENT",
     "PARK",
     "REPLY",
+    "RESPONSE",
     "SAVE",
+    "STAT",
     "TAKE",
     "TIDY",
     "WEIGHT",
@@ -246,6 +248,16 @@ WHERE turns.owner = excluded.owner
 """
 
 FIND = f"SELECT {_RECORD} FROM turns WHERE id = $1 AND ($2::text IS NULL OR owner = $2)"  # noqa: S608
+
+STAT = """
+SELECT status, length(input) AS input_bytes, coalesce(length(response), 0) AS response_bytes,
+       length(cuts) AS cuts_bytes
+FROM turns WHERE id = $1 AND owner = $2
+"""
+
+RESPONSE = """
+SELECT status, response, cuts FROM turns WHERE id = $1 AND owner = $2 AND status IS NOT NULL
+"""
 
 LOAD = f"""
 SELECT {_STORED.format("")} FROM turns WHERE id = $1 AND owner = $2 AND status IS NOT NULL

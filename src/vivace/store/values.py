@@ -34,10 +34,12 @@ __all__ = [
     "Ordered",
     "Orphan",
     "SteersGone",
+    "StoredResponse",
     "StoredTurn",
     "Taken",
     "TurnEnd",
     "TurnRecord",
+    "TurnStat",
     "UnknownParent",
     "Wanted",
 ]
@@ -68,6 +70,26 @@ class StoredTurn(Struct, frozen=True, kw_only=True):
     """The turn's own input items, as JSON."""
     response: bytes
     """The finished response object, as JSON."""
+
+
+class StoredResponse(Struct, frozen=True, kw_only=True):
+    """How a turn ended, without what it was asked."""
+
+    status: str
+    response: bytes
+    """The finished response object, as JSON."""
+    cuts: bytes | None
+
+
+class TurnStat(Struct, frozen=True, kw_only=True):
+    """The status of a turn, and how many bytes there are to read of it."""
+
+    status: str | None
+    """None while it is open."""
+    input_bytes: int
+    response_bytes: int
+    cuts_bytes: int | None
+    """None of a turn that was stored without its cuts."""
 
 
 class Key(Struct, frozen=True, kw_only=True):
