@@ -44,6 +44,7 @@ def test_a_stored_turn_that_cannot_be_read_wedges_no_lane(serve: Serving) -> Non
         socket.create("on", previous_response_id=made)
         assert socket.read()["error"]["code"] == "response_unreadable"
         assert socket.turn("another question")["type"] == "response.completed"
-        answer = http.get(f"{RESPONSES}/{made}")
+        answer = http.post(RESPONSES, json={"input": "on", "previous_response_id": made})
         assert (answer.status_code, answer.json()["error"]["code"]) == (500, "response_unreadable")
+        assert http.get(f"{RESPONSES}/{made}").json()["id"] == made
         assert http.delete(f"{RESPONSES}/{made}").status_code == 200

@@ -27,7 +27,7 @@ def corrupt(gateway: RunningGateway, response_id: str, **columns: bytes) -> None
     archive = gateway.gateway.archive
 
     async def write() -> None:
-        turn = await archive.turn(response_id, "local")
+        turn = await archive._store.load(response_id, "local")
         assert turn is not None
         await archive._store.save(replace(turn, **columns))
 
@@ -36,17 +36,19 @@ def corrupt(gateway: RunningGateway, response_id: str, **columns: bytes) -> None
 
 
 UNREADABLE = [
-    ("input", b'[{"type":"new_kind"}]'),
-    ("input", b"\xff\xfe"),
-    ("response", b"{"),
-    ("response", b'{"output":[{"type":"new_kind"}]}'),
+    ("input", b'[{"type":"new_kind"}]', []),
+    ("input", b"\xff\xfe", ["/input_items"]),
+    ("input", b'[{"type":"message"},{"type":"message"}', ["/input_items"]),
+    ("response", b"{", [""]),
+    ("response", b'{"output":[{"type":"new_kind"}]}', []),
 ]
 
 
-@pytest.mark.parametrize(("column", "value"), UNREADABLE)
+@pytest.mark.parametrize(("column", "value", "refused_parts"), UNREADABLE)
 def test_a_stored_turn_that_cannot_be_read_is_said_to_be_so_and_can_be_deleted(
-    gateway: RunningGateway, column: str, value: bytes
+    gateway: RunningGateway, column: str, value: bytes, refused_parts: list[str]
 ) -> None:
+    """``refused_parts``: what cannot be shown of it; the rest is shown as it was stored."""
     with gateway.http as http, Socket(gateway.url) as socket:
         made = http.post(RESPONSES, json={"input": "x"}).json()
         corrupt(gateway, made["id"], **{column: value})
@@ -60,8 +62,7 @@ def test_a_stored_turn_that_cannot_be_read_is_said_to_be_so_and_can_be_deleted(
         path = f"{RESPONSES}/{made['id']}"
         continued = {"input": "x", "previous_response_id": made["id"]}
         for answer in (
-            http.get(path),
-            http.get(f"{path}/input_items"),
+            *(http.get(f"{path}{part}") for part in refused_parts),
             http.post(RESPONSES, json=continued),
             http.post(RESPONSES, json=continued | {"stream": True}),
             http.post(RESPONSES, json=continued | {"background": True}),
@@ -135,7 +136,7 @@ def test_a_fault_while_answering_ends_the_turn_as_failed(
 def test_a_fault_of_an_endpoint_is_answered_with_words(
     gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway.gateway.archive, "turn", failing)
+    monkeypatch.setattr(gateway.gateway.archive, "response", failing)
     with gateway.http as http:
         answer = http.get(f"{RESPONSES}/resp_1", headers={"x-request-id": "mine"})
     assert answer.status_code == 500

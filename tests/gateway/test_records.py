@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.support import virtual_time
+from tests.support.counting import calls
 from vivace.conversation.deltas import (
     CallOpened,
     CallText,
@@ -23,8 +25,9 @@ from vivace.conversation.log import Begun, Entry, Placed, Said, Stopped
 from vivace.conversation.replay import replay
 from vivace.gateway.ports import Record
 from vivace.gateway.resuming.records import LocalEventLog, LogRecord
+from vivace.gateway.resuming.seats import Resumed
 from vivace.protocol.codec import framed
-from vivace.protocol.events import Response
+from vivace.protocol.events import Event, Response
 from vivace.scheduling.memory import Memory
 
 CREATED = Response(id="resp_1", created_at=1, model="m", status="queued")
@@ -132,6 +135,64 @@ def test_a_long_log_is_read_in_pieces_that_leave_time_to_others() -> None:
         return [len(events) async for events in record.after(-1)]
 
     assert max(asyncio.run(read())) < 80
+
+
+def rounds_of_the_loop() -> Callable[[], int]:
+    """Return what tells how often the running event loop went round since this was called."""
+    loop: Any = asyncio.get_running_loop()
+    go_round, rounds = loop._run_once, [0]
+
+    def counted() -> None:
+        rounds[0] += 1
+        go_round()
+
+    loop._run_once = counted
+    return lambda: rounds[0]
+
+
+def test_many_readers_of_a_long_log_take_turns_and_leave_time_to_others() -> None:
+    """Nothing of what they read is sent: they have nearly all of it already."""
+    readers, entries = 20, WORDS * 5
+
+    async def read() -> float:
+        record = record_of()
+        play_to(record, entries)
+        await record.end(steered=False)
+        rounds = rounds_of_the_loop()
+        last = record.last_said - 1
+        found = await asyncio.gather(*(rest_of(record, last) for _ in range(readers)))
+        assert {*found} == {told(entries, last)}
+        return rounds() / readers
+
+    assert asyncio.run(read()) > len(entries) / 64
+
+
+def test_seat_taken_near_the_end_of_a_long_turn_leaves_time_to_others() -> None:
+    class Client:
+        def __init__(self) -> None:
+            self.events: list[Event] = []
+
+        async def send(self, events: list[Event]) -> None:
+            self.events += events
+            events.clear()
+
+    async def take() -> int:
+        record, client = record_of(), Client()
+        play_to(record, WORDS * 5)
+        rounds = rounds_of_the_loop()
+        await Resumed(client, record.reader(record.last_said - 1)).catch_up()
+        assert len(client.events) == 1
+        return rounds()
+
+    assert asyncio.run(take()) > len(WORDS) * 5 / 64
+
+
+def test_weight_of_a_log_is_not_counted_anew_each_time() -> None:
+    record = record_of()
+    play_to(record, WORDS * 20)
+    first, again = calls(lambda: record.weight), calls(lambda: record.weight)
+    assert first > len(WORDS) * 20
+    assert again < 20
 
 
 def test_its_memory_counts_while_it_grows() -> None:

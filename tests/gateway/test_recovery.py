@@ -222,7 +222,7 @@ def test_one_in_the_background_that_is_cancelled_before_it_goes_on_has_ended(
         gateway = Gateway(HERE, folder)
         async with gateway.opened():
             await gateway.runner.cancel(response_id, "local")
-            found = await gateway.archive.find(response_id, "local")
+            found = await gateway.archive.stat(response_id, "local")
             assert found is not None
             assert found.status == "cancelled"
             await gateway.start_engines()

@@ -564,7 +564,7 @@ def test_a_store_that_cannot_be_read_is_said_to_be_unavailable(
         raise StoreError("The disk is gone.")
 
     kept = create(http, input="x")["id"]
-    monkeypatch.setattr(gateway.gateway.archive, "turn", broken)
+    monkeypatch.setattr(gateway.gateway.archive._store, "stat", broken)
     for path in (kept, f"{kept}/input_items"):
         answer = http.get(f"{RESPONSES}/{path}")
         assert answer.status_code == 503

@@ -23,11 +23,13 @@ from tests.support.postgres import Postgres
 from tests.support.process import Serve
 from tests.support.server import MODEL, RunningGateway
 from tests.support.socket import Event, Socket
+from tests.support.store import StoreCalls
 from tests.support.valkey import Valkey
 from tests.support.waiting import eventually
 from tests.support.witness import TERMINAL
 from vivace.counters.bell import ValkeyBell
 from vivace.engines.scripted import Reply, Say
+from vivace.gateway.reads import MAX_READS_PER_KEY
 from vivace.store import connections
 from vivace.store.connections import Connections
 
@@ -280,6 +282,22 @@ def test_a_turn_is_deleted_from_another_gateway_and_ends_there(pair: Pair) -> No
             assert http.get(path(response_id)).status_code == 404
             assert http.get(path(response_id), params={"stream": "true"}).status_code == 404
     eventually(lambda: metric(pair.one, "vivace_turns_running") == 0)
+
+
+def test_reads_of_a_turn_that_runs_elsewhere_take_turns_too(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record is as large as its request was."""
+    calls = StoreCalls(monkeypatch, pair.other.gateway.archive._store, "open_turns")
+    with Socket(pair.one.url) as socket, ThreadPoolExecutor(3 * MAX_READS_PER_KEY) as pool:
+        at = path(story(socket))
+        calls.go.clear()
+        polls = [pool.submit(pair.there.get, at) for _ in range(3 * MAX_READS_PER_KEY)]
+        eventually(lambda: calls.running == MAX_READS_PER_KEY)
+        pair.other._loop.call_soon_threadsafe(calls.go.set)
+        assert {poll.result().json()["status"] for poll in polls} == {"in_progress"}
+        assert calls.most_running == MAX_READS_PER_KEY
+        assert pair.there.post(f"{at}/cancel").json()["status"] == "cancelled"
 
 
 def test_another_key_neither_sees_nor_stops_it(fleet: Gateways) -> None:

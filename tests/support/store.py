@@ -10,6 +10,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import pytest
+
 from tests.support.waiting import PATIENCE_S
 from vivace.store.base import Key, NewTurn, Order, Store, StoredTurn, TurnEnd
 from vivace.store.sqlite import SqliteStore
@@ -55,6 +57,33 @@ def turn(
         input=b"i" * size,
         response=b"r" * size,
     )
+
+
+class StoreCalls:
+    """Calls of some methods of a store, which are noted and can be held up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, *names: str) -> None:
+        self.made: list[str] = []
+        self.running = 0
+        self.most_running = 0
+        self.go = asyncio.Event()
+        """Cleared on the loop of the store, it holds up those that follow."""
+        self.go.set()
+        for name in names:
+            monkeypatch.setattr(store, name, self._noted(name, getattr(store, name)))
+
+    def _noted(self, name: str, work: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+        async def call(*args: Any, **more: Any) -> T:
+            self.made.append(name)
+            self.running += 1
+            self.most_running = max(self.running, self.most_running)
+            try:
+                await self.go.wait()
+                return await work(*args, **more)
+            finally:
+                self.running -= 1
+
+        return call
 
 
 # -- turns of any store: their ids tell when they began -----------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -37,25 +37,23 @@ def stillborn(
     return replay(replace(response, store=False), [refused], lane)
 
 
-def log_of(created: Response, final: Response, cuts: bytes) -> list[Entry]:
-    """A log with the events of a turn that has ended; ``cuts`` are ``Turn.cuts`` of that time.
+def log_of(created: Response, final: Response, cuts: bytes) -> Iterator[Entry]:
+    """Yield a log with the events of an ended turn; ``cuts`` are ``Turn.cuts`` of that time.
 
-    Refuses cuts that do not fit the response.
+    Refuses cuts that do not fit the response, at the latest behind the last entry.
     """
-    turn, entries = Turn(created), list[Entry]()
-    read = decode_cuts(cuts)
+    turn, read = Turn(created), decode_cuts(cuts)
     jumps = iter([*read.jumps, -1])
     jump = next(jumps)
     for entry in entries_of(final, read):
         while turn.next_number == jump:
-            entries.append(Jumped(entry.at))
+            yield Jumped(entry.at)
             turn.jump()
             jump = next(jumps)
-        entries.append(entry)
+        yield entry
         turn.apply(entry)
     if jump != -1 or _end(turn.response) != _end(final):
         raise unfit()
-    return entries
 
 
 def events_of(

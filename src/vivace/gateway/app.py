@@ -193,7 +193,8 @@ class Gateway:
         asking: Asking | None = None
         if shared:
             self.bell = build_bell(config.fleet, holder)
-            asking = Asking(self.keeper, self.bell, self.metrics, self.recovery)
+            reads = self.archive.reads
+            asking = Asking(self.keeper, self.bell, self.metrics, self.recovery, reads)
             runs = SharedRuns(here, asking, ReadingAlong(self.fleet, self.memory))
             self.carrying = Carrying(
                 self.keeper,

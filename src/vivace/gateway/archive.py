@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -16,34 +16,34 @@ from vivace.conversation.prefixes import mark_of
 from vivace.conversation.session import Resent, Ticket
 from vivace.conversation.turn import Turn
 from vivace.errors import InvalidRequest, RequestError, ServerFault
+from vivace.gateway.input_pages import PageReader
 from vivace.gateway.large import LargeWork
 from vivace.gateway.ports import EventLog
+from vivace.gateway.reads import Reads, Slot
 from vivace.gateway.recent import Recent
 from vivace.protocol.bounds import footprint
 from vivace.protocol.codec import encode
 from vivace.protocol.events import IncompleteDetails, Response, ResponseProblem
 from vivace.protocol.items import Item
-from vivace.scheduling.memory import Memory
-from vivace.store.base import Store, StoredTurn, TurnRecord
+from vivace.protocol.json_arrays import PART_BYTES, decode_array
+from vivace.scheduling.memory import Held, Memory
+from vivace.store.base import RECORDED, Store, StoredResponse, StoredTurn, TurnStat
 
 __all__ = ["Archive", "no_parent"]
 
-T = TypeVar("T")
-
-_UNPACKED = 2
-"""Turns on their way from the store whose size is not known before they are here."""
+_ARRAY_BYTES = 1_000
+"""What it takes to decode the smallest array of items, in bytes that take as long."""
 
 
 class _Ended(Struct):
-    output: list[Item] = []
+    output: msgspec.Raw = msgspec.Raw(b"[]")
     status: str = "completed"
     incomplete_details: IncompleteDetails | None = None
 
 
 _items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
+_raw_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 _ended: msgspec.json.Decoder[_Ended] = msgspec.json.Decoder(_Ended)
-
-
 _fields: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 _LIVE = frozenset({"queued", "in_progress"})
@@ -57,28 +57,17 @@ def _size(data: bytes) -> int:
     return footprint(data.decode(errors="replace"))
 
 
-def _read(decoder: msgspec.json.Decoder[T], data: bytes, response_id: str) -> T:
-    """What was stored may be damaged, or of a version that knew more than this one."""
+@contextmanager
+def _readable(response_id: str) -> Iterator[None]:
+    """Say of a stored turn that cannot be decoded that it is damaged, or of another version."""
     try:
-        return decoder.decode(data)
+        yield
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ServerFault(
             f"The stored response '{response_id}' cannot be read: it is damaged, or another "
             "version of this server wrote it. Delete it, and send the conversation again.",
             code="response_unreadable",
         ) from error
-
-
-def _size_of(turn: StoredTurn) -> int:
-    """Return how much memory a stored turn takes as it is unpacked."""
-    return _size(turn.input) + _size(turn.response)
-
-
-def _unpacked(turn: StoredTurn) -> tuple[tuple[Item, ...], _Ended, int]:
-    """Return what was said and how it ended, and how much memory that takes."""
-    said = _read(_items, turn.input, turn.id)
-    ended = _read(_ended, turn.response, turn.id)
-    return tuple(said), ended, _size(turn.input) + _size(encode(ended.output))
 
 
 def _weighed(
@@ -122,8 +111,9 @@ class Archive:
         self._links: Recent[Link] = Recent(memory, "links")
         self._unstored: Recent[Link] = Recent(memory, "links")
         """By their marks: turns that only a client can continue that says everything again."""
-        self.unpacking = asyncio.Semaphore(_UNPACKED)
-        """For those who read what nobody has counted yet."""
+        self.reads = Reads(memory)
+        self._forgotten = 0
+        """How often memory was emptied of an owner's turns."""
 
     async def open(self) -> None:
         await self._store.open()
@@ -135,29 +125,30 @@ class Archive:
         known = self._links.get(owner, response_id)
         if known is not None:
             return known
-        link = await self._load(response_id, owner)
-        if link is not None:
+        async with self.reads.slot(owner) as slot:
+            known = self._links.get(owner, response_id)  # it was read while this waited
+            if known is not None:
+                return known
+            forgotten = self._forgotten
+            # Refused when there is no room: a conversation may be larger than any request.
+            rows = slot.take("links", await self._store.weight(response_id, owner))
+            link: Link | None = None
+            for turn in await self._store.chain(response_id, owner) or ():
+                link = await self._read(turn, link, slot)
+            del rows
+        if link is not None and forgotten == self._forgotten:  # else it may be deleted by now
             self._links.put(owner, link.id, link)
         return link
 
-    async def _load(self, response_id: str, owner: str) -> Link | None:
-        """Refused when there is no room for it: a conversation may be larger than any request."""
-        rows = self._memory.take(owner, "links", await self._store.weight(response_id, owner))
-        link: Link | None = None
-        for turn in await self._store.chain(response_id, owner) or ():
-            stored = len(turn.input) + len(turn.response)
-            size = await self._large.run(owner, stored, _size_of, turn)
-            held = self._memory.take(owner, "links", size)
-            said, ended, size = await self._large.run(owner, size, _unpacked, turn)
-            await asyncio.sleep(0)  # there may be thousands of turns: others are heard in between
+    async def _read(self, turn: StoredTurn, parent: Link | None, slot: Slot) -> Link:
+        held = self._memory.take(turn.owner, "links", 0)
+        with _readable(turn.id):
+            ended = _ended.decode(turn.response)
             if ended.status in _LIVE:
                 raise no_parent(f"Response '{turn.id}' has failed. {_STOPPED}")
-            held.resize(size)
-            whole = _is_whole(ended)
-            output = tuple(ended.output)
-            link = Link(turn.id, link, said, output, turn.tokens, whole, held, kept=True)
-        del rows
-        return link
+            said = await _decoded(turn.input, held, slot)
+            output = await _decoded(bytes(ended.output), held, slot)
+        return Link(turn.id, parent, said, output, turn.tokens, _is_whole(ended), held, kept=True)
 
     async def check_past(self, ticket: Ticket, owner: str) -> None:
         """What memory has may have been deleted on another gateway; refuses to go on from that. A
@@ -224,18 +215,51 @@ class Archive:
 
     # -- single turns -----------------------------------------------------------------------------
 
-    async def find(self, response_id: str, owner: str) -> TurnRecord | None:
-        """All that is on record of one."""
-        return await self._store.find(response_id, owner)
+    async def stat(self, response_id: str, owner: str) -> TurnStat | None:
+        """Return what is on record of a turn, open or ended, without reading it."""
+        return await self._store.stat(response_id, owner)
 
-    async def turn(self, response_id: str, owner: str) -> StoredTurn | None:
-        """One that does not run; refuses one that cannot be read."""
-        turn = await self._store.load(response_id, owner)
-        if turn is None:
-            return None
-        _read(_items, turn.input, turn.id)
-        live = _read(_ended, turn.response, turn.id).status in _LIVE
-        return _failed(turn) if live else turn
+    async def response(self, response_id: str, owner: str) -> tuple[bytes, Held] | None:
+        """Return the response of a turn that has ended, for its client, and what counts its memory;
+        None if no such turn has ended."""
+        async with self.reads.slot(owner) as slot:
+            stat = await self._store.stat(response_id, owner)
+            if stat is None or stat.status is None:
+                return None
+            held = slot.take("answers", stat.response_bytes)
+            found = await self._store.response(response_id, owner)
+            if found is None:
+                return None
+            body = _shown(found, response_id)
+            held.resize(len(body))
+            return body, held
+
+    async def stored_response(self, response_id: str, owner: str) -> StoredResponse | None:
+        """Return what is on record of how a turn ended; its memory is counted by the caller."""
+        return await self._store.response(response_id, owner)
+
+    async def input_page(
+        self, response_id: str, owner: str, page: PageReader
+    ) -> tuple[bytes, Held] | None:
+        """Return one page of the input of a turn that has ended, and what counts its memory; None
+        if no such turn has ended."""
+        async with self.reads.slot(owner) as slot:
+            stat = await self._store.stat(response_id, owner)
+            if stat is None or stat.status is None:
+                return None
+            held = slot.take("answers", stat.input_bytes + stat.response_bytes)
+            turn = await self._store.load(response_id, owner)
+            if turn is None:
+                return None
+            with _readable(response_id):
+                for items in decode_array(_raw_items.decode, turn.input):
+                    page.take(items)
+                    if page.is_full:
+                        break
+                    await slot.rest()
+            body = encode(page.result())
+            held.resize(len(body))
+            return body, held
 
     async def delete(self, response_id: str, owner: str) -> bool:
         """Whether there was such a turn; what is remembered of another owner's stays."""
@@ -246,6 +270,7 @@ class Archive:
 
     def forget(self, owner: str) -> None:
         """Later turns of a chain hold a deleted one; they must not be continued from memory."""
+        self._forgotten += 1
         self._links.clear(owner)
         self._unstored.clear(owner)
 
@@ -275,8 +300,36 @@ def _stored(
     )
 
 
-def _failed(turn: StoredTurn) -> StoredTurn:
-    """It was accepted, it does not run, and nobody stored an end: its process died meanwhile."""
-    fields = _read(_fields, turn.response, turn.id)
+async def _decoded(data: bytes, held: Held, slot: Slot) -> tuple[Item, ...]:
+    """The items of this array, each part of which is counted before it is decoded."""
+
+    def decode(part: bytes) -> list[Item]:
+        size = _size(part)
+        held.extend(size)
+        try:
+            return _items.decode(part)
+        except msgspec.DecodeError:
+            held.resize(held.size - size)
+            raise
+
+    items: list[Item] = []
+    for some in decode_array(decode, data):
+        items += some
+        await slot.rest(min(len(data), PART_BYTES) + _ARRAY_BYTES)
+    return tuple(items)
+
+
+def _shown(found: StoredResponse, response_id: str) -> bytes:
+    """The response as its client is to see it.
+
+    Older versions put a background turn on record before it had ended. One that was accepted then
+    and has no end failed with its process.
+    """
+    if found.status != RECORDED:
+        return found.response
+    with _readable(response_id):
+        if _ended.decode(found.response).status not in _LIVE:
+            return found.response
+        fields = _fields.decode(found.response)
     error = ResponseProblem("server_restarted", _STOPPED)
-    return replace(turn, response=encode(fields | {"status": "failed", "error": error}))
+    return encode(fields | {"status": "failed", "error": error})

@@ -30,6 +30,7 @@ from vivace.gateway.http import (
     whole_number,
 )
 from vivace.gateway.ids import new_id, now
+from vivace.gateway.input_pages import PageReader
 from vivace.gateway.keeping.reviving import PASSING
 from vivace.gateway.ports import Told
 from vivace.gateway.resuming.again import steered_before
@@ -163,30 +164,31 @@ class ResponsesApi:
         await self._runner.keeper.presence.settled()
         while (running := await self._runner.runs.find(response_id, owner)) is not None:
             if (response := await running.response()) is not None:
-                return self._answer(await self._ended(response, owner) or response, owner)
+                return await self._ended(response, owner) or await self._answer(response, owner)
             await asyncio.sleep(_FORGOTTEN)
         record = await self._runner.archive.events.find(response_id, owner)
         if record is not None and (unstored := await record.unstored()) is not None:
-            return self._answer(unstored, owner)
-        turn = await self._runner.archive.turn(response_id, owner)
-        if turn is None:
+            return await self._answer(unstored, owner)
+        stored = await self._runner.archive.response(response_id, owner)
+        if stored is None:
             raise not_kept(response_id)
-        return self._answer(turn.response, owner)
+        return json_response(*stored)
 
-    async def _ended(self, response: Response, owner: str) -> bytes | None:
+    async def _ended(self, response: Response, owner: str) -> HttpResponse | None:
         """As the record has it: another gateway may have taken a turn and told its end before this
         one knows of either. What nobody can look up is as it is here."""
         if not self._runner.keeper.presence.shared or response.status not in _OPEN:
             return None
         with suppress(StoreError):
-            turn = await self._runner.archive.turn(response.id, owner)
-            return turn.response if turn is not None else None
+            stored = await self._runner.archive.response(response.id, owner)
+            return json_response(*stored) if stored is not None else None
         return None
 
-    def _answer(self, value: object, owner: str) -> HttpResponse:
+    async def _answer(self, response: Response, owner: str) -> HttpResponse:
         """Counts until it is taken, and is refused while too much waits to be."""
-        body = value if isinstance(value, bytes) else encode(value)
-        return json_response(body, self._runner.memory.take(owner, "answers", len(body)))
+        async with self._runner.archive.reads.slot(owner) as slot:
+            body = encode(response)
+            return json_response(body, slot.take("answers", len(body)))
 
     async def _replay(self, response_id: str, owner: str, after: str | None) -> HttpResponse:
         await self._runner.keeper.presence.settled()
@@ -239,7 +241,8 @@ class ResponsesApi:
                 payload = told.receipt.error
                 raise InvalidRequest(payload.message, code=payload.code)
             return told
-        if await self._runner.archive.turn(response_id, owner) is not None:
+        stat = await self._runner.archive.stat(response_id, owner)
+        if stat is not None and stat.status is not None:
             raise InvalidRequest(
                 f"Response '{response_id}' has ended; continue it with a new one.",
                 code="response_already_completed",
@@ -254,15 +257,14 @@ class ResponsesApi:
 
     async def input_items(self, request: Request) -> HttpResponse:
         response_id, owner = request.path_params["id"], request.state.owner
-        turn = await self._runner.archive.turn(response_id, owner)
-        if turn is None:
+        page = await self._runner.archive.input_page(response_id, owner, _page_of(request))
+        if page is None:
             raise not_kept(response_id)
-        items = msgspec.json.decode(turn.input, type=list[dict[str, Any]])
-        return self._answer(_page(items, request), owner)
+        return json_response(*page)
 
 
-def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:
-    """Cursor pages as OpenAI has them: newest first unless asked otherwise."""
+def _page_of(request: Request) -> PageReader:
+    """Refuses a query that asks for no possible page."""
     query = request.query_params
     limit = whole_number(query.get("limit", "20"), 1, 100)
     if limit is None:
@@ -270,18 +272,4 @@ def _page(items: list[dict[str, Any]], request: Request) -> dict[str, Any]:
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise InvalidRequest("order is asc or desc.", param="order")
-    if order == "desc":
-        items.reverse()
-    if "after" in query:
-        ids = [item["id"] for item in items]
-        if query["after"] not in ids:
-            raise InvalidRequest(f"There is no item '{query['after']}'.", param="after")
-        items = items[ids.index(query["after"]) + 1 :]
-    page = items[:limit]
-    return {
-        "object": "list",
-        "data": page,
-        "first_id": page[0]["id"] if page else None,
-        "last_id": page[-1]["id"] if page else None,
-        "has_more": len(items) > len(page),
-    }
+    return PageReader(limit, newest_first=order == "desc", after=query.get("after"))

@@ -44,6 +44,11 @@ class Held:
         self._memory.count(self._owner, self._kind, size - self.size)
         self.size = size
 
+    def extend(self, size: int) -> None:
+        """Take so much more; raises ``RequestError``, and takes nothing, where there is no room."""
+        self._memory.check(self._owner, size, self.size)
+        self.resize(self.size + size)
+
     def __del__(self) -> None:
         self._memory.returned.append((self._owner, self._kind, self.size))
 
@@ -64,7 +69,7 @@ class Memory:
     # -- what is there ----------------------------------------------------------------------------
 
     def take(self, owner: str, kind: Kind, size: int) -> Held:
-        self._check(owner, size)
+        self.check(owner, size)
         held = Held(self, owner, kind)
         held.resize(size)
         return held
@@ -107,19 +112,11 @@ class Memory:
 
     # -- inside -----------------------------------------------------------------------------------
 
-    def count(self, owner: str, kind: Kind, size: int) -> None:
-        """For ``Held``."""
-        self._total += size
-        self._kinds[kind] += size
-        self._owners[owner] = self._owners.get(owner, 0) + size
-        if not self._owners[owner]:
-            del self._owners[owner]
-
-    def _check(self, owner: str, size: int) -> None:
-        """Make room for so much more, or refuse it."""
-        if size > self._share:
+    def check(self, owner: str, size: int, before: int = 0) -> None:
+        """Make room for so much more, or refuse it; ``before``: what the same has taken already."""
+        if before + size > self._share:
             raise TooLarge(
-                f"This takes about {_megabytes(size)} of memory, and a key may take "
+                f"This takes about {_megabytes(before + size)} of memory, and a key may take "
                 f"{_megabytes(self._share)} here in all. Send less at a time."
             )
         self._make_room(owner, size)
@@ -132,6 +129,14 @@ class Memory:
                 code="server_memory_full",
                 retry_after=1,
             )
+
+    def count(self, owner: str, kind: Kind, size: int) -> None:
+        """For ``Held``."""
+        self._total += size
+        self._kinds[kind] += size
+        self._owners[owner] = self._owners.get(owner, 0) + size
+        if not self._owners[owner]:
+            del self._owners[owner]
 
     def _collect(self) -> None:
         while self.returned:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from vivace.store.values import (
+    RECORDED,
     Accepted,
     AccessKey,
     AccessKeys,
@@ -45,6 +46,7 @@ from vivace.store.values import (
 )
 
 __all__ = [
+    "RECORDED",
     "Accepted",
     "AccessKey",
     "AccessKeys",

@@ -30,6 +30,7 @@ from vivace.gateway.keeping.kept import Keeper, stored_key
 from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.ports import Bell, Told
+from vivace.gateway.reads import Reads
 from vivace.protocol.codec import decode_steer_input
 from vivace.protocol.events import (
     ErrorFrame,
@@ -106,6 +107,7 @@ class Asking:
         bell: Bell,
         metrics: Metrics,
         recovery: Recovery,
+        reads: Reads,
     ) -> None:
         """``recovery`` takes a turn whose gateway is gone."""
         self._store = keeper.store
@@ -113,6 +115,7 @@ class Asking:
         self._bell = bell
         self._metrics = metrics
         self._recovery = recovery
+        self._reads = reads
         self.look_here: Callable[[], Awaitable[None]] = _nothing
         """Has this gateway carry out what it is asked itself."""
 
@@ -129,7 +132,9 @@ class Asking:
         return any(each.id == turn.id for each in known)
 
     async def _known(self, response_id: str, owner: str) -> list[OpenTurn]:
-        known = await self._store.open_turns(response_id, owner)
+        async with self._reads.slot(owner) as slot:
+            known = await self._store.open_turns(response_id, owner)
+            slot.size = sum(len(turn.request or b"") for turn in known)
         mine = False
         for turn in known:
             if turn.holder == self._keeper.holder:
@@ -178,10 +183,10 @@ class Asking:
 
     async def _interrupted(self, turn: OpenTurn) -> Told | None:
         """Its end may come on record before what was answered."""
-        record = await self._store.find(turn.id, turn.owner)
-        if record is None or record.status is None:
+        ended = await self._store.response(turn.id, turn.owner)
+        if ended is None:
             return None
-        details = read_response(record.response).incomplete_details
+        details = read_response(ended.response).incomplete_details
         if details is None or details.reason != "interrupted":
             return None
         return Told(InterruptAccepted(response_id=turn.id), None)

@@ -129,10 +129,10 @@ class Again:
         try:
             return await self._ground.telling.record(turn_id, owner)
         except NotFound:
-            kept = await self._ground.archive.find(turn_id, owner)
-            if kept is None:
+            stat = await self._ground.archive.stat(turn_id, owner)
+            if stat is None:
                 raise _gone(turn_id) from None
-            if kept.status is None:
+            if stat.status is None:
                 raise _not_here() from None
             raise
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -52,20 +52,26 @@ class LogRecord:
         self._readers = 0
         self._unread_since = time.monotonic()
         self._changed = asyncio.Event()
+        self._folding = asyncio.Lock()
+        self._text = self._weighed = 0
+        """Characters of the first so many entries."""
         self._echo = len(created.instructions or "") + len(bytes(created.tools))
         held.resize(held.size + _EMPTY + self._echo)
 
     @classmethod
-    def whole(
-        cls, created: Response, entries: list[Entry], final: Response, held: Held
-    ) -> LogRecord:
-        """Of a turn that has ended and of which all was said, by nobody who is still here."""
+    def whole(cls, created: Response, final: Response, held: Held) -> LogRecord:
+        """Of a turn that has ended and of which all was said, by nobody who is still here; its log
+        follows by ``extend``, and ``held`` counts that already."""
         record = cls(created, held)
-        record.entries = entries
         record.final, record.over, record.last_said = final, True, _ALL
         details = final.incomplete_details
         record.steered = details is not None and details.reason == "steered"
         return record
+
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Add entries to the log of a turn that has ended."""
+        self.entries += entries
+        self._weigh()
 
     # -- its turn ---------------------------------------------------------------------------------
 
@@ -109,7 +115,13 @@ class LogRecord:
 
     @property
     def weight(self) -> int:
-        return self._echo + sum(map(_length, self.entries))
+        self._weigh()
+        return self._echo + self._text
+
+    def _weigh(self) -> None:
+        new = self.entries[self._weighed :]
+        self._text += sum(map(_length, new))
+        self._weighed += len(new)
 
     @property
     def unread_since(self) -> float | None:
@@ -125,10 +137,9 @@ class LogRecord:
         self._readers += 1
         try:
             while True:
-                while (events := reader.ready()) is not None:
+                while (events := await self._folded(reader)) is not None:
                     if events:
                         yield events
-                    await asyncio.sleep(0)  # a long one is not read in the others' time
                 if self.over:
                     return
                 self._changed.clear()
@@ -136,6 +147,15 @@ class LogRecord:
         finally:
             self._readers -= 1
             self._unread_since = time.monotonic()
+
+    async def _folded(self, reader: LogReader) -> list[ResponseEvent] | None:
+        """What is ready, and time for others: however many read a long log, the event loop goes
+        round after each of their batches."""
+        async with self._folding:
+            events = reader.ready()
+            if events is not None:
+                await asyncio.sleep(0)
+            return events
 
 
 def _length(entry: Entry) -> int:

@@ -76,3 +76,4 @@ class Resumed:
             if more is None:
                 return
             self._rest += more
+            await asyncio.sleep(0)  # a long log is not read in the others' time

@@ -3,9 +3,9 @@ store; of one that another gateway holds, from the node of its engine until it h
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from itertools import islice
 
 from vivace.conversation.replay import log_of
 from vivace.conversation.response import as_created, read_response
@@ -14,12 +14,18 @@ from vivace.gateway.archive import Archive
 from vivace.gateway.elsewhere.record import AwaitedRecord, check_goes_on
 from vivace.gateway.elsewhere.runs import DistantTurn
 from vivace.gateway.ports import Readable, Record, RunDirectory
+from vivace.gateway.reads import Slot
 from vivace.gateway.resuming.records import LogRecord
 from vivace.protocol.events import ResponseEvent
 from vivace.scheduling.memory import Held, Memory
-from vivace.store.base import TurnRecord
+from vivace.store.base import StoredResponse, TurnStat
 
 __all__ = ["Telling", "not_kept"]
+
+_ENTRY_BYTES = 160
+"""What an entry of a log takes in memory, of which the cuts have a byte or two."""
+_BATCH = 64
+"""Entries that are made at once: a millisecond (measured)."""
 
 
 class Telling:
@@ -51,7 +57,7 @@ class Telling:
         record = await self._archive.events.find(response_id, owner)
         if record is None or not self._shared or not record.settled:
             return record
-        if await self._archive.find(response_id, owner) is None:
+        if await self._archive.stat(response_id, owner) is None:
             await self._archive.events.delete(response_id, owner)
             return None
         return record
@@ -66,15 +72,17 @@ class Telling:
         return await self._stored(response_id, owner)
 
     async def _stored(self, response_id: str, owner: str) -> LogRecord:
-        async with self._archive.unpacking:
-            kept = await self._archive.find(response_id, owner)
-            response, cuts = _of_ended(response_id, kept)
-            # A log is some 160 bytes an entry, of which the cuts have a byte or two.
-            held = self._memory.take(owner, "answers", len(response) + 160 * len(cuts))
-        try:
-            return await asyncio.to_thread(_read, response, cuts, held)
-        except LogError as error:
-            raise NotFound(str(error), code="response_not_found") from error
+        async with self._archive.reads.slot(owner) as slot:
+            stat = await self._archive.stat(response_id, owner)
+            size = _log_bytes(response_id, stat)
+            held = slot.take("answers", size)
+            found = await self._archive.stored_response(response_id, owner)
+            if found is None:
+                raise not_kept(response_id)
+            try:
+                return await _read(found, held, slot)
+            except LogError as error:
+                raise NotFound(str(error), code="response_not_found") from error
 
 
 class _Followed:
@@ -111,23 +119,28 @@ class _Followed:
                     yield events
 
 
-def _of_ended(response_id: str, kept: TurnRecord | None) -> tuple[bytes, bytes]:
-    """The response, and where its text was cut."""
-    if kept is None:
+def _log_bytes(response_id: str, stat: TurnStat | None) -> int:
+    """How much memory the log of an ended turn takes; refuses a turn that has none on record."""
+    if stat is None:
         raise not_kept(response_id)
-    if kept.status is None or kept.cuts is None:
+    if stat.status is None or stat.cuts_bytes is None:
         raise NotFound(
             f"The events of response '{response_id}' are not on record: an older version of this "
             "server stored it, or it was stored without them. Retrieve it without stream.",
             code="response_not_found",
         )
-    return kept.response, kept.cuts
+    return stat.response_bytes + _ENTRY_BYTES * stat.cuts_bytes
 
 
-def _read(response: bytes, cuts: bytes, held: Held) -> LogRecord:
-    final = read_response(response)
+async def _read(found: StoredResponse, held: Held, slot: Slot) -> LogRecord:
+    final = read_response(found.response)
     created = as_created(final)
-    return LogRecord.whole(created, log_of(created, final, cuts), final, held)
+    record = LogRecord.whole(created, final, held)
+    entries = log_of(created, final, found.cuts or b"")
+    while some := [*islice(entries, _BATCH)]:
+        record.extend(some)
+        await slot.rest()
+    return record
 
 
 def not_kept(response_id: str) -> NotFound:
