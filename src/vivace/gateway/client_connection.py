@@ -35,6 +35,7 @@ from vivace.conversation.session import (
 from vivace.conversation.turn import Turn
 from vivace.errors import (
     EngineError,
+    NotFound,
     RequestError,
     ServerFault,
     StoreAway,
@@ -60,6 +61,7 @@ from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
 from vivace.protocol.events import ErrorFrame, Event
 from vivace.protocol.foreign import as_sent
+from vivace.protocol.ids import NO_ID, is_id
 from vivace.protocol.items import admit
 from vivace.protocol.requests import (
     ClientEvent,
@@ -160,6 +162,7 @@ class Connection:
             raise going_down()
         if not self._runner.knows(self.owner):  # since it came in
             raise Unauthorized(REVOKED)
+        _check_id(event)
         if isinstance(event, Resume):
             await self._resume(event)
             return
@@ -478,3 +481,20 @@ class Connection:
         if not self._session.alone:
             self._remembering.add(lane)
             self._runner.memory.keep(self.owner, (self, lane), partial(self._session.let_go, lane))
+
+
+def _check_id(event: ClientEvent) -> None:
+    """Refuse what is about a response that cannot exist, before anything is asked for it."""
+    match event:
+        case CreateResponse():
+            response_id = event.body.previous_response_id
+        case Steer():
+            response_id = event.previous_response_id
+        case _:
+            response_id = event.response_id
+    if response_id is None or is_id(response_id):
+        return
+    if isinstance(event, CreateResponse):
+        raise no_parent(NO_ID)
+    param = "previous_response_id" if isinstance(event, Steer) else "response_id"
+    raise NotFound(NO_ID, code="response_not_found", param=param)

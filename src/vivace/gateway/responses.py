@@ -38,6 +38,7 @@ from vivace.gateway.resuming.telling import not_kept
 from vivace.gateway.runner import Runner
 from vivace.protocol.codec import decode_compact, decode_create, decode_steer, encode
 from vivace.protocol.events import Compacted, ErrorFrame, Response, SteerFailed
+from vivace.protocol.ids import NO_ID, is_id
 from vivace.protocol.items import Message, text_of
 from vivace.protocol.once import HEADER
 from vivace.protocol.requests import CreateBody, CreateResponse, Interrupt, Steer
@@ -150,7 +151,7 @@ class ResponsesApi:
         )
 
     async def retrieve(self, request: Request) -> HttpResponse:
-        response_id, owner = request.path_params["id"], request.state.owner
+        response_id, owner = _id_in(request), request.state.owner
         stream = request.query_params.get("stream", "false")
         if stream not in _SWITCH:
             raise InvalidRequest("stream is true or false.", param="stream")
@@ -202,13 +203,13 @@ class ResponsesApi:
         return Replay(record, start, memory.take(owner, "answers", record.weight))
 
     async def cancel(self, request: Request) -> HttpResponse:
-        response_id, owner = request.path_params["id"], request.state.owner
+        response_id, owner = _id_in(request), request.state.owner
         await self._runner.cancel(response_id, owner)
         return await self.retrieve(request)
 
     async def steer(self, request: Request) -> HttpResponse:
         """For clients without a socket; the events go to whoever reads the response."""
-        response_id = request.path_params["id"]
+        response_id = _id_in(request)
         key = request.headers.get(HEADER)
         event = await self._read(request, partial(decode_steer, response_id=response_id, key=key))
         told = await self._tell(event, response_id, request.state.owner)
@@ -217,7 +218,7 @@ class ResponsesApi:
         )
 
     async def interrupt(self, request: Request) -> HttpResponse:
-        response_id = request.path_params["id"]
+        response_id = _id_in(request)
         event = Interrupt(response_id=response_id)
         told = await self._tell(event, response_id, request.state.owner)
         return json_response(told.receipt)
@@ -250,17 +251,25 @@ class ResponsesApi:
         raise NotFound(f"Response '{response_id}' does not run here.", code="response_not_found")
 
     async def delete(self, request: Request) -> HttpResponse:
-        response_id, owner = request.path_params["id"], request.state.owner
+        response_id, owner = _id_in(request), request.state.owner
         if not await self._runner.delete(response_id, owner):
             raise not_kept(response_id)
         return json_response({"id": response_id, "object": "response.deleted", "deleted": True})
 
     async def input_items(self, request: Request) -> HttpResponse:
-        response_id, owner = request.path_params["id"], request.state.owner
+        response_id, owner = _id_in(request), request.state.owner
         page = await self._runner.archive.input_page(response_id, owner, _page_of(request))
         if page is None:
             raise not_kept(response_id)
         return json_response(*page)
+
+
+def _id_in(request: Request) -> str:
+    """The id in the address; what cannot be one is the id of nothing."""
+    response_id: str = request.path_params["id"]
+    if not is_id(response_id):
+        raise NotFound(NO_ID, code="response_not_found")
+    return response_id
 
 
 def _page_of(request: Request) -> PageReader:
