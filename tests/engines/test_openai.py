@@ -673,7 +673,13 @@ def test_an_answer_that_ends_without_a_reason_broke_off(endpoint: Endpoint, end:
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"data: {not json\n\n", b"data: 7\n\n", b'data: {"choices": 1}\n\n']
+    "garbage",
+    [
+        b"data: {not json\n\n",
+        b"data: 7\n\n",
+        b'data: {"choices": 1}\n\n',
+        b'data: {"usage": {"prompt_tokens": 9223372036854775808}}\n\n',  # no store has room for it
+    ],
 )
 def test_garbage_in_the_stream_ends_the_answer(endpoint: Endpoint, garbage: bytes) -> None:
     endpoint.answers(event(delta(content="so far")), garbage, ANSWER)

@@ -20,7 +20,7 @@ from tests.support.virtual_time import elapse
 from tests.support.waiting import PATIENCE_S
 from tests.support.wire import Wire
 from vivace.conversation.deltas import Delta, Finished, TextDelta, Tokens
-from vivace.engines.base import Card, Chat, Engine, Work
+from vivace.engines.base import Card, Chat, Engine, Sampling, Work
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.remote import Address, Node, RemoteEngine
 from vivace.engines.scripted import Capacity, Say, Script, ScriptedEngine
@@ -346,13 +346,13 @@ class TestWhatIsLarge:
             run(check)
 
     def test_a_number_that_no_frame_can_have_is_refused_with_its_reason(self) -> None:
-        tool = FunctionTool("f", parameters={"maximum": 2**70})
-        chat = Chat(items=[Message(role="user", content="hi")], toolbox=Toolbox((tool,)))
+        chat = Chat(items=[Message(role="user", content="hi")])
+        work = Work(id="resp_1", model=MODEL, prompt=chat, sampling=Sampling(seed=2**70))
 
         async def check() -> None:
             async with wired(counted()) as (wire, _, remote, _):
                 with pytest.raises(EngineRefused, match="64 bits"):
-                    await answer(remote, Work(id="resp_1", model=MODEL, prompt=chat))
+                    await answer(remote, work)
                 assert wire.dialled == 1
 
         run(check)

@@ -175,12 +175,26 @@ def test_deep_and_boastful_frames_cost_nothing(frame: bytes) -> None:
         Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, credit=-1),
         Run(1, "r", "t", 1, 1, "e", "o", float("nan"), RAW),
         Run(1, "r", "t", 1, 1, "e", "o", float("inf"), RAW),
+        Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, spent=Tokens(2**60)),
         Heard((Reach(1, -1, 1),)),
     ],
 )
 def test_numbers_that_mean_nothing_are_refused(message: Any) -> None:
     with pytest.raises(LinkError):
         decode_to_node(encode([message]))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Log((Chunk(1, 0, (Said(4, Finished("stop", Tokens(1, 2**63))),), Tallied()),)),
+        Log((Chunk(1, 0, (), Tallied(2**63)),)),
+        Broke(1, "EngineDied", "gone", None, "always", Tallied(output=2**63)),
+    ],
+)
+def test_tokens_that_no_store_has_room_for_are_refused(message: Any) -> None:
+    with pytest.raises(LinkError):
+        decode_to_gateway(encode([message]))
 
 
 def test_the_newest_version_that_both_speak_is_taken() -> None:

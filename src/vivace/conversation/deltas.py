@@ -7,11 +7,23 @@ behind the others.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-__all__ = ["CallOpened", "CallText", "Delta", "Finished", "ReasoningDelta", "TextDelta", "Tokens"]
+__all__ = [
+    "CallOpened",
+    "CallText",
+    "Delta",
+    "Finished",
+    "ReasoningDelta",
+    "TextDelta",
+    "TokenCount",
+    "Tokens",
+]
+
+TokenCount = Annotated[int, Meta(le=2**53)]
+"""As an engine counts: no more than stores, links and JSON readers have room for, sums included."""
 
 
 class TextDelta(Struct, frozen=True, gc=False, array_like=True, tag=0):
@@ -43,13 +55,13 @@ class CallText(Struct, frozen=True, gc=False, array_like=True, tag=3):
 class Tokens(Struct, frozen=True, array_like=True):
     """What the engine counted. ``cached`` is the part of ``input`` it did not compute again."""
 
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    reasoning: int = 0
-    accepted: int = 0
+    input: TokenCount = 0
+    output: TokenCount = 0
+    cached: TokenCount = 0
+    reasoning: TokenCount = 0
+    accepted: TokenCount = 0
     """Tokens of ``output`` that were drafted rather than written one by one."""
-    rejected: int = 0
+    rejected: TokenCount = 0
     """Drafted tokens that the model would not have written."""
 
 

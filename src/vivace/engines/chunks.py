@@ -14,6 +14,7 @@ from vivace.conversation.deltas import (
     Finished,
     ReasoningDelta,
     TextDelta,
+    TokenCount,
     Tokens,
 )
 from vivace.engines.failures import failure_in_stream
@@ -48,15 +49,15 @@ class _Choice(Struct):
 
 
 class _Details(Struct):
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    accepted_prediction_tokens: int | None = None
-    rejected_prediction_tokens: int | None = None
+    cached_tokens: TokenCount | None = None
+    reasoning_tokens: TokenCount | None = None
+    accepted_prediction_tokens: TokenCount | None = None
+    rejected_prediction_tokens: TokenCount | None = None
 
 
 class _Usage(Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: TokenCount = 0
+    completion_tokens: TokenCount = 0
     prompt_tokens_details: _Details | None = None
     completion_tokens_details: _Details | None = None
 
@@ -64,8 +65,8 @@ class _Usage(Struct):
 class _Progress(Struct):
     """How far llama.cpp has come with a prompt."""
 
-    cache: int = 0
-    processed: int = 0
+    cache: TokenCount = 0
+    processed: TokenCount = 0
 
 
 class _Chunk(Struct):

@@ -89,7 +89,7 @@ begun with goes elsewhere, too."""
 WINDOW = 256
 """Entries that may be on their way in one stream."""
 
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
 Patience = Annotated[float, Meta(ge=0, le=86_400)]
 
 

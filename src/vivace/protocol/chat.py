@@ -46,7 +46,7 @@ from vivace.protocol.items import (
     Reasoning,
     Role,
     ToolCall,
-    check_depth,
+    check_schema,
     text_of,
 )
 from vivace.protocol.requests import (
@@ -64,6 +64,7 @@ from vivace.protocol.requests import (
     Prediction,
     Probability,
     ReasoningConfig,
+    Seed,
     Stops,
     StopText,
     StreamOptions,
@@ -130,7 +131,7 @@ class _FunctionDeclaration(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.parameters:
-            check_depth(self.parameters, "parameters")
+            check_schema(self.parameters, "parameters")
 
 
 class _GrammarBody(Struct, frozen=True):
@@ -173,7 +174,7 @@ class _Schema(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.schema:
-            check_depth(self.schema, "schema")
+            check_schema(self.schema, "schema")
 
 
 class _ResponseFormat(Struct, frozen=True, kw_only=True):
@@ -191,7 +192,7 @@ class _Shared(Struct, frozen=True, kw_only=True):
     frequency_penalty: Penalty | None = None
     max_tokens: Count | None = None
     stop: StopText | Stops | None = None
-    seed: int | None = None
+    seed: Seed | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: int | None = None

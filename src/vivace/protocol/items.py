@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal, get_args
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
@@ -45,6 +46,7 @@ __all__ = [
     "admit",
     "by_model",
     "check_depth",
+    "check_schema",
     "text_of",
 ]
 
@@ -55,6 +57,7 @@ Role = Literal["user", "assistant", "system", "developer"]
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 
 _DEPTH = 100
+_msgpack = msgspec.msgpack.Encoder()
 
 
 def check_depth(value: object, name: str) -> None:
@@ -76,6 +79,18 @@ def check_depth(value: object, name: str) -> None:
     raise ValueError(f"'{name}' is nested more than {_DEPTH} levels deep")
 
 
+def check_schema(value: object, name: str) -> None:
+    """Refuse JSON of a client's own shape that cannot be passed on to an engine node.
+
+    MessagePack has whole numbers of up to 64 bits, as most readers of JSON schemas do.
+    """
+    check_depth(value, name)
+    try:
+        _msgpack.encode(value)
+    except OverflowError:
+        raise ValueError(f"'{name}' has a whole number of more than 64 bits") from None
+
+
 # -- parts of a message ---------------------------------------------------------------------------
 
 
@@ -90,9 +105,9 @@ class OutputText(Struct, frozen=True, tag="output_text"):
 
     def __post_init__(self) -> None:
         if self.annotations:
-            check_depth(self.annotations, "annotations")
+            check_schema(self.annotations, "annotations")
         if self.logprobs:
-            check_depth(self.logprobs, "logprobs")
+            check_schema(self.logprobs, "logprobs")
 
 
 class Refusal(Struct, frozen=True, tag="refusal"):
@@ -156,7 +171,7 @@ class FunctionTool(Struct, frozen=True, tag="function"):
 
     def __post_init__(self) -> None:
         if self.parameters:
-            check_depth(self.parameters, "parameters")
+            check_schema(self.parameters, "parameters")
 
 
 class Grammar(Struct, frozen=True):

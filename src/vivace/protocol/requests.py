@@ -15,7 +15,7 @@ from vivace.protocol.items import (
     NamespaceTool,
     Part,
     Tool,
-    check_depth,
+    check_schema,
 )
 from vivace.protocol.once import IdempotencyKey, Once
 
@@ -37,6 +37,7 @@ __all__ = [
     "Prediction",
     "ReasoningConfig",
     "Resume",
+    "Seed",
     "Steer",
     "SteerBody",
     "SteerEvent",
@@ -53,7 +54,9 @@ __all__ = [
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
-Count = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""As engines, and links to engine nodes, can take it."""
 StopText = Annotated[str, Meta(max_length=256)]
 Stops = Annotated[list[StopText], Meta(max_length=64)]
 """Engines look for each of them at every token, so they are few and short."""
@@ -80,7 +83,7 @@ class JsonSchemaFormat(Struct, frozen=True, kw_only=True, tag="json_schema"):
 
     def __post_init__(self) -> None:
         if self.schema:
-            check_depth(self.schema, "schema")
+            check_schema(self.schema, "schema")
 
 
 TextFormat = PlainFormat | JsonObjectFormat | JsonSchemaFormat
@@ -206,7 +209,7 @@ class CreateBody(Struct, frozen=True, kw_only=True):
     fill: Fill | None = None
     prediction: Prediction | None = None
     stop: Stops | None = None
-    seed: int | None = None
+    seed: Seed | None = None
     on_disconnect: Literal["stop", "wait"] | None = None
     idempotency_key: IdempotencyKey | None = None
 

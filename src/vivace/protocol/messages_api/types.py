@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from vivace.protocol.items import check_depth
+from vivace.protocol.items import check_depth, check_schema
 from vivace.protocol.requests import Count, Probability, Stops, Temperature
 
 __all__ = [
@@ -134,7 +134,7 @@ class Tool(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.input_schema:
-            check_depth(self.input_schema, "input_schema")
+            check_schema(self.input_schema, "input_schema")
 
 
 class _ToolChoice(Struct, frozen=True, kw_only=True):
@@ -155,7 +155,7 @@ class OutputFormat(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.schema:
-            check_depth(self.schema, "schema")
+            check_schema(self.schema, "schema")
 
 
 class _OutputConfig(Struct, frozen=True, kw_only=True):
