@@ -147,6 +147,25 @@ def test_a_key_holds_so_much_that_is_not_whole_and_gives_it_back() -> None:
     assert not connections._unfinished
 
 
+def test_an_answer_that_begins_after_its_key_was_revoked_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_LAST_WORDS", 0.0)
+    connections, cut = bounded(), list[str]()
+
+    async def main() -> None:
+        begun, waits, other = (connections.hold(owner) for owner in ("ada", "ada", "ben"))
+        begun.answers(lambda: cut.append("begun"))
+        connections.revoke("ada")
+        while not cut:
+            await asyncio.sleep(0)
+        waits.answers(lambda: cut.append("began later"))
+        other.answers(lambda: cut.append("another's"))
+
+    asyncio.run(main())
+    assert cut == ["begun", "began later"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 @pytest.mark.parametrize(
     ("files", "connections"), [(1_000_000, 20_000), (4096, 3072), (-1, 20_000)]

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import stat
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,6 +73,8 @@ def test_a_change_shows_even_when_the_clock_stands_still(keyring: Keyring, tmp_p
         '{"version": 2, "keys": [{"name": "a", "sha256": "%s", "created_at": "2030-01-01"}]}'
         % ("0" * 64),
         '{"version": 1, "keys": [{"name": "anna", "sha256": "viv_x", "created_at": "2030-01-01"}]}',
+        pytest.param('{"version": 2, "keys": ' + "[" * 100_000, id="nested"),
+        pytest.param('{"version": 2, "keys": []}' + " " * 16_000_000, id="large"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_once_and_left_as_it_is(
@@ -86,6 +89,51 @@ def test_a_file_that_is_wrong_is_named_once_and_left_as_it_is(
         server.known()
     assert asyncio.run(server.look()) is None
     assert keyring.path.read_text(encoding="latin-1") == text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_refused_without_waiting_and_ends_nothing(
+    keyring: Keyring, tmp_path: Path, kind: str
+) -> None:
+    key = keyring.create("anna")
+    keys = Keys([], [server := KeyFile(tmp_path)])
+    right = keyring.path.rename(tmp_path / "right")
+    match kind:
+        case "pipe":
+            os.mkfifo(keyring.path)
+        case "device":
+            keyring.path.symlink_to("/dev/zero")
+        case "folder":
+            keyring.path.mkdir()
+    for _ in range(2):
+        assert asyncio.run(keys.look(server)) == {}
+    assert keys.owner_of(f"Bearer {key}")
+    with pytest.raises(ConfigError, match=r"keys\.json (cannot be read|is not a file of keys)"):
+        KeyFile(tmp_path).known()
+    keyring.path.rmdir() if kind == "folder" else keyring.path.unlink()
+    right.rename(keyring.path)
+    assert asyncio.run(keys.look(server)) == {}
+    keyring.revoke("anna")
+    assert [*asyncio.run(keys.look(server)).values()] == ["anna"]
+
+
+def test_a_link_that_is_turned_to_another_file_takes_keys_back(
+    keyring: Keyring, tmp_path: Path
+) -> None:
+    """As Kubernetes changes what is mounted."""
+    keyring.create("anna")
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    keyring.path.rename(tmp_path / "old" / "keys.json")
+    (tmp_path / "new" / "keys.json").write_text('{"version": 2, "keys": []}')
+    (tmp_path / "data").symlink_to("old")
+    keyring.path.symlink_to("data/keys.json")
+    keys = Keys([], [server := KeyFile(tmp_path)])
+    assert asyncio.run(keys.look(server)) == {}
+    (tmp_path / "turned").symlink_to("new")
+    (tmp_path / "turned").rename(tmp_path / "data")
+    assert [*asyncio.run(keys.look(server)).values()] == ["anna"]
 
 
 def test_a_disk_that_is_full_leaves_the_old_keys(

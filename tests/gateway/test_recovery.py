@@ -8,13 +8,14 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.http import RESPONSES, sse
+from tests.support.keyring import Keyring
 from tests.support.server import RunningGateway, configuration
 from tests.support.socket import Event, Socket
 from tests.support.waiting import PATIENCE_S, eventually
@@ -462,6 +463,30 @@ def check_carried_out(gateway: RunningGateway, first: str, steer: str, successor
     order = gateway.run(gateway.gateway.keeper.store.find_order(steer, "local"))
     assert order is not None
     assert (order.state, order.applied_by) == ("applied", successor)
+
+
+def test_a_parked_turn_ends_when_its_key_is_revoked(
+    before: Path, crash: Callable[[], Path]
+) -> None:
+    """Its client is not there to be told, and no engine works on it."""
+    ann, bob = (
+        {"Authorization": f"Bearer {Keyring(before).create(name)}"} for name in ("ann", "bob")
+    )
+    with RunningGateway([STORY], config=HERE, base=before) as gateway, ExitStack() as open_:
+        clients = [open_.enter_context(Socket(gateway.url, key)) for key in (ann, bob)]
+        hers, his = map(begun, clients)
+        after = crash()
+    with RunningGateway([STORY], config=HERE, base=after) as gateway, gateway.http as http:
+        waiting = gateway.gateway.recovery._waiting
+        eventually(lambda: {*waiting} == {hers, his})
+        Keyring(after).revoke("ann")
+        eventually(lambda: {*waiting} == {his})
+        assert http.get(f"{RESPONSES}/{his}", headers=bob).json()["status"] != "failed"
+        store = gateway.gateway.keeper.store
+        owner = {each.name: each.id for each in Keyring(before).entries()}["ann"]
+        ended = gateway.run(store.find(hers, owner))
+        assert ended is not None
+        assert (ended.status, b"invalid_api_key" in ended.response) == ("failed", True)
 
 
 def test_a_steer_that_waits_for_the_end_of_an_item_is_carried_out_after_a_crash(

@@ -189,6 +189,7 @@ class Gateway:
             here,
             resume_seconds=config.store.resume_seconds,
             nodes=self.fleet,
+            knows=self.keys.knows,
         )
         asking: Asking | None = None
         if shared:

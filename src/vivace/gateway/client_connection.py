@@ -48,6 +48,7 @@ from vivace.gateway.elsewhere.passing_on import PassingOn
 from vivace.gateway.ids import new_id, now
 from vivace.gateway.keeping.kept import Repeated, TakenAway
 from vivace.gateway.keeping.waiting import WaitingTurn
+from vivace.gateway.keyring import REVOKED
 from vivace.gateway.large import LARGE_BYTES
 from vivace.gateway.meter import Meter, Outlet
 from vivace.gateway.notes import Notes
@@ -56,7 +57,7 @@ from vivace.gateway.ports import Record
 from vivace.gateway.resuming.again import Again
 from vivace.gateway.resuming.moving import Moves
 from vivace.gateway.runner import Runner
-from vivace.gateway.runs import REVOKED, Run, going_down
+from vivace.gateway.runs import Run, going_down
 from vivace.protocol.codec import error_frame, retry_headers
 from vivace.protocol.codex import failure_of, meant
 from vivace.protocol.events import ErrorFrame, Event

@@ -64,12 +64,24 @@ class _Unread:
 class Hold:
     """What a key has here: a WebSocket, or a request."""
 
-    __slots__ = ("abort", "owner")
+    __slots__ = ("_abort", "_is_cut", "owner")
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
-        self.abort: Callable[[], None] | None = None
-        """Cuts it short, once it is being answered."""
+        self._abort: Callable[[], None] | None = None
+        self._is_cut = False
+
+    def answers(self, abort: Callable[[], None]) -> None:
+        """Note that the answer begins, and how to end it; one that was cut before ends now."""
+        self._abort = abort
+        if self._is_cut:
+            abort()
+
+    def cut(self) -> None:
+        """End the answer, now or as soon as it begins."""
+        self._is_cut = True
+        if self._abort is not None:
+            self._abort()
 
 
 class Connections:
@@ -158,8 +170,7 @@ class Connections:
 
     def _cut(self, owner: str) -> None:
         for hold in self._held.get(owner, ()):
-            if hold.abort is not None:
-                hold.abort()
+            hold.cut()
 
     def receive(self, owner: str, change: int) -> None:
         """So many bytes more, or fewer, wait for the rest of a key's body or message."""

@@ -90,7 +90,7 @@ class Front:
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                hold.abort = scope["extensions"][ABORT]
+                hold.answers(scope["extensions"][ABORT])
                 headers = {**_id_headers(scope), **state.get("headers", {})}
                 MutableHeaders(scope=message).update(headers)
             await send(message)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
@@ -29,6 +30,9 @@ if sys.platform != "win32":
     import fcntl
 
 __all__ = ["KeyFile"]
+
+_MAX_BYTES = 16_000_000
+"""Some sixty thousand keys: more is another file by mistake."""
 
 
 class _Version1(Struct, frozen=True, forbid_unknown_fields=True, tag_field="version", tag=1):
@@ -105,16 +109,29 @@ class KeyFile:
 
     def _entries(self) -> list[KeyEntry]:
         try:
-            with self.path.open("rb") as file:
-                self._seen, self._read = _stamp(os.fstat(file.fileno())), True
-                return msgspec.json.decode(file.read(), type=_Version1 | _Version2).entries()
+            return msgspec.json.decode(self._bytes(), type=_Version1 | _Version2).entries()
         except FileNotFoundError:
             self._seen, self._read = None, True
             return []
         except OSError as error:
             raise self._unreadable(error) from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(f"{self.path} is not a file of keys: {error}.") from error
+
+    def _bytes(self) -> bytes:
+        # Opened without waiting: a pipe in its place would hold up every client of this server.
+        handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(handle, "rb") as file:  # noqa: PTH123 - a handle
+            status = os.fstat(handle)
+            self._seen, self._read = _stamp(status), True
+            data = file.read(_MAX_BYTES + 1) if stat.S_ISREG(status.st_mode) else None
+        if data is None:
+            raise ConfigError(f"{self.path} is not a file of keys: it is no regular file.")
+        if len(data) > _MAX_BYTES:
+            raise ConfigError(
+                f"{self.path} is not a file of keys: it has more than {_MAX_BYTES:,} bytes."
+            )
+        return data
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

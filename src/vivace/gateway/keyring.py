@@ -23,6 +23,7 @@ from vivace.errors import ConfigError
 from vivace.units import Name
 
 __all__ = [
+    "REVOKED",
     "EntryWithoutId",
     "KeyEntry",
     "Keyring",
@@ -32,6 +33,9 @@ __all__ = [
     "new_key",
     "no_such_key",
 ]
+
+
+REVOKED = "This key was revoked; ask whoever runs this server."
 
 
 class EntryWithoutId(KeyConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,6 +16,7 @@ from vivace.conversation.turn import Turn
 from vivace.errors import Unavailable
 from vivace.gateway.ids import now
 from vivace.gateway.keeping.kept import KeptTurn, not_applied
+from vivace.gateway.keyring import REVOKED
 from vivace.gateway.meter import Outlet
 from vivace.gateway.ports import Record, RunningTurn, Told
 from vivace.gateway.resuming.seats import Seat
@@ -24,9 +25,8 @@ from vivace.protocol.codec import error_frame
 from vivace.protocol.events import Event, Response, SteerAccepted
 from vivace.protocol.requests import Interrupt, Steer
 
-__all__ = ["REVOKED", "LocalRuns", "Run", "going_down"]
+__all__ = ["LocalRuns", "Run", "going_down"]
 
-REVOKED = "This key was revoked; ask whoever runs this server."
 _FAULT = "An internal error ended this turn. Whoever runs this server finds it in the log by {}."
 
 

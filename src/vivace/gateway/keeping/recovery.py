@@ -38,6 +38,7 @@ from vivace.gateway.keeping.handed_over import handed_over
 from vivace.gateway.keeping.kept import Keeper, not_applied, stored_key
 from vivace.gateway.keeping.presence import Claims
 from vivace.gateway.keeping.waiting import WaitingTurn
+from vivace.gateway.keyring import REVOKED
 from vivace.gateway.ports import EngineLog, EngineLogs, RunDirectory, Told
 from vivace.protocol.codec import decode_steer_input, error_frame
 from vivace.protocol.codec import encode as encode_wire
@@ -69,6 +70,9 @@ _LEAVES_WITHIN, _LOOK = 3.0, 0.05
 and between two looks for that."""
 _ARRIVES_WITHIN = 10.0
 """Seconds after which what the store was asked to write is on record, or never will be."""
+_LOOK_AT_WAITING = 0.5
+"""Seconds between two looks at turns that wait: a key that is revoked is out within one, with the
+0.25 s until that is known."""
 _MOST_STEERS = Limits().steers
 _UNABLE = "This server stopped while it was in progress, and cannot go on with it; send it again."
 
@@ -82,11 +86,14 @@ class Recovery:
         *,
         resume_seconds: float,
         nodes: EngineLogs | None = None,
+        knows: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """``nodes`` have the logs of turns whose engines outlive gateways."""
+        """``nodes`` have the logs of turns whose engines outlive gateways. ``knows`` tells whether
+        an owner may still use this server."""
         self.go_on: Callable[[WaitingTurn], object] = lambda _: None
         """Has one run on whose engine has not stopped."""
         self._nodes = nodes
+        self._knows = knows
         self._keeper = keeper
         self._archive = archive
         self._runs = runs
@@ -350,14 +357,20 @@ class Recovery:
     # -- when nobody does -------------------------------------------------------------------------
 
     async def watch(self) -> None:
-        """End those whose clients do not come back."""
+        """End those whose clients do not come back, or may not any more."""
         while True:
-            await asyncio.sleep(min(1.0, self._seconds / 4))
-            for waiting in [each for each in self._waiting.values() if each.late]:
-                try:
-                    await self._end_waiting(waiting, Stopped(now(), "away"))
-                except StoreError:
-                    waiting.until = time.monotonic() + 1.0  # it is away, and tells of it itself
+            await asyncio.sleep(min(_LOOK_AT_WAITING, self._seconds / 4))
+            for waiting in self.waiting:
+                how = self._why_over(waiting)
+                if how is not None:
+                    with contextlib.suppress(StoreError):  # it is away, and tells of it itself
+                        await self._end_waiting(waiting, how)
+
+    def _why_over(self, waiting: WaitingTurn) -> Entry | None:
+        with contextlib.suppress(RequestError):  # nobody can say yet who may come in
+            if not self._knows(waiting.owner):
+                return Failed(now(), "invalid_api_key", REVOKED)
+        return Stopped(now(), "away") if waiting.late else None
 
     async def steer(self, waiting: WaitingTurn, event: Steer) -> Told:
         """It is on record when this returns, and carried out as soon as an engine works on the
