@@ -186,7 +186,7 @@ def _() -> Sequence[Change]:
     """Turns of a gateway that died are nobody's."""
 
     async def look(self: Recovery, *, dead_after: float = 0) -> int:
-        await self._keeper.store.beat(self._keeper.holder, "")
+        await self._keeper.store.beat(self._keeper.holder)
         return 0
 
     return [(Recovery, "look", look)]

@@ -488,14 +488,14 @@ class StoreSuite:
     def test_turns_of_who_does_not_beat_are_orphans(self, opened: Open, tmp_path: Path) -> None:
         async def check(store: Store) -> None:
             for holder in ("g1", "g2"):
-                await store.beat(holder, "1")
+                await store.beat(holder)
                 await store.accept(new(holder, holder=holder))
             await store.accept(new("never seen", holder="g3", background=True))
             assert [each.id for each in await store.orphans("g1", DAY)] == [rid("never seen")]
             (orphan,) = await store.orphans("g1", DAY)
             assert (orphan.owner, orphan.epoch, orphan.background) == ("me", 1, True)
             await self.elapse(store, WEEK)
-            await store.beat("g1", "1")
+            await store.beat("g1")
             assert await store.orphans("g3", 2 * WEEK) == []
             orphans = {each.id for each in await store.orphans("g3", DAY)}
             assert orphans == {rid("g2")}
@@ -507,16 +507,22 @@ class StoreSuite:
 
     # -- orders -----------------------------------------------------------------------------------
 
-    def test_an_order_reaches_who_holds_the_turn(self, opened: Open, tmp_path: Path) -> None:
+    def test_open_orders_are_those_of_these_turns_that_are_not_settled(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
         async def check(store: Store) -> None:
             await store.accept(new("a"))
             order = steer("s", "a")
             for _ in range(2):
                 assert await store.order(order) == Ordered("s")
-            assert await store.beat("g1", "1") == [order]
-            assert await store.beat("g2", "1") == []
-            await store.take(rid("a"), 1, "g2")
-            assert await store.beat("g2", "1") == [order]
+            for label in ("b", "c"):
+                await store.accept(new(label))
+                await store.order(steer(f"s of {label}", label))
+            await store.order(asked("t", "a"))
+            await store.end(ending("c"))
+            assert await store.open_orders([]) == []
+            found = await store.open_orders([rid("c"), rid("a"), rid("nobody's")])
+            assert found == [order, asked("t", "a")]
             assert await store.find_order("s", "me") == order
             assert await store.find_order("s", "you") is None
 
@@ -612,12 +618,12 @@ class StoreSuite:
             assert (found.id, found.epoch, found.holder) == (rid("a"), 1, "g1")
             assert (found.request, found.silent) == (b"request of a", None)
             assert await store.open_turns(rid("a"), "you") == []
-            await store.beat("g1", "1")
+            await store.beat("g1")
             await self.elapse(store, WEEK)
             [found] = await store.open_turns(rid("a"), "me")
             assert found.silent is not None
             assert DAY < found.silent < 2 * WEEK
-            await store.beat("g1", "1")
+            await store.beat("g1")
             [found] = await store.open_turns(rid("a"), "me")
             assert found.silent is not None
             assert 0 <= found.silent < DAY
@@ -639,7 +645,7 @@ class StoreSuite:
 
     def test_a_gateway_knows_whether_it_has_company(self, opened: Open, tmp_path: Path) -> None:
         async def check(store: Store) -> None:
-            await store.beat("g1", "1")
+            await store.beat("g1")
             assert not await store.company("g1", DAY)
             assert await store.company("g2", DAY)
             await self.elapse(store, WEEK)
@@ -653,7 +659,7 @@ class StoreSuite:
     ) -> None:
         async def check(store: Store) -> None:
             await store.accept(new("a"))
-            await store.beat("g1", "1")
+            await store.beat("g1")
             assert await store.take(rid("a"), 1, "g2", DAY) == Fenced()
             await self.elapse(store, WEEK)
             assert await store.take(rid("a"), 1, "g2", 2 * WEEK) == Fenced()
@@ -695,7 +701,7 @@ class StoreSuite:
             assert await store.order(steer("s", "a"), KEY) == Ordered("s")
             assert await store.order(steer("t", "a"), KEY) == Ordered("s")
             assert await store.order(steer("t", "a"), OTHER) == KeyReused("s")
-            assert [each.id for each in await store.beat("g1", "1")] == ["s"]
+            assert [each.id for each in await store.open_orders([rid("a")])] == ["s"]
 
         using(opened(tmp_path), check)
 

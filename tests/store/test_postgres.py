@@ -26,7 +26,7 @@ from tests.support.store import DAY, Open, ending, new, rid, steer, stored
 from tests.support.waiting import PATIENCE_S, eventually_async
 from vivace.errors import StoreError
 from vivace.store import connections, partitions, statements
-from vivace.store.base import Accepted, Ended, Key, Ordered, Store, Taken
+from vivace.store.base import Accepted, Ended, Fenced, Key, Ordered, Store, Taken
 from vivace.store.migrating import migrate, migrations
 from vivace.store.postgres import PostgresStore
 
@@ -50,6 +50,7 @@ class TestPostgres(StoreSuite):
 
         async def age(db: connections.Connection) -> None:
             await db.execute("UPDATE once SET until = until - $1::interval", passed)
+            await db.execute("UPDATE orders SET at = at - $1::interval", passed)
             await db.execute("UPDATE gateways SET seen = seen - $1::interval", passed)
 
         await store._connections.run(age)
@@ -139,6 +140,47 @@ def test_a_lost_answer_is_found_out_by_asking_again(postgres: Postgres) -> None:
     behind_proxy(postgres, check)
 
 
+def test_a_heartbeat_waits_for_no_other_request(postgres: Postgres) -> None:
+    """Else whoever reads much would have this gateway count as gone."""
+
+    async def check(store: PostgresStore, proxy: Proxy) -> None:
+        await store.accept(new("a"))
+        all_busy = [store._connections._room.acquire() for _ in range(connections._MOST)]
+        await asyncio.gather(*all_busy)
+        others = asyncio.create_task(store.find(rid("a"), "me"))
+        await store.beat("g1", DAY)
+        assert await store.company("g2", DAY) == 1
+        assert await store.held("g1") == {rid("a"): 1}
+        assert not others.done()
+        store._connections._room.release()
+        assert await others is not None
+
+    behind_proxy(postgres, check)
+
+
+def test_a_holder_counts_as_gone_only_after_what_it_says_itself(postgres: Postgres) -> None:
+    """Gateways may be configured otherwise, and speak until their own lease is over."""
+    plugged = TestPostgres()
+
+    async def check(store: PostgresStore, proxy: Proxy) -> None:
+        for holder, dead_after in (("short", 1.0), ("long", 10.0 * DAY), ("silent", 0.0)):
+            await store.beat(holder, dead_after)
+            await store.accept(new(holder, holder=holder))
+        await plugged.elapse(store, 2 * DAY)
+        orphans = {each.id for each in await store.orphans("other", DAY)}
+        assert orphans == {rid("short"), rid("silent")}
+        assert await store.take(rid("long"), 1, "other", DAY) == Fenced()
+        assert await store.company("other", DAY) == 1
+        [turn] = await store.open_turns(rid("long"), "me")
+        assert turn.dead_after == 10 * DAY
+        await plugged.elapse(store, 9 * DAY)
+        assert isinstance(await store.take(rid("long"), 1, "other", DAY), Taken)
+        # One that waits longer itself gives others as long.
+        assert await store.take(rid("short"), 1, "other", 20 * DAY) == Fenced()
+
+    behind_proxy(postgres, check)
+
+
 def test_a_silent_connection_is_dropped_and_no_statement_cancelled(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +191,7 @@ def test_a_silent_connection_is_dropped_and_no_statement_cancelled(
     )
 
     async def check(store: PostgresStore, proxy: Proxy) -> None:
-        await store.beat("g1", "1")
+        await store.beat("g1")
         proxy.hang = 1
         assert await store.accept(new("a")) == Accepted(rid("a"))
         assert proxy.lost == 1
@@ -169,7 +211,7 @@ def test_a_write_of_which_no_answer_ever_comes_is_told_as_uncertain(
     monkeypatch.setattr(connections, "_PATIENCE", 0.5)
 
     async def check(store: PostgresStore, proxy: Proxy) -> None:
-        await store.beat("g1", "1")
+        await store.beat("g1")
         proxy.lose = 1000
         with pytest.raises(StoreError, match="is not known") as caught:
             await store.accept(new("a"))
@@ -361,7 +403,7 @@ def test_a_missing_day_is_made_and_an_id_without_one_refused_with_words(postgres
 
     async def check() -> None:
         store = opened_at(url)
-        await store.beat("g1", "1")
+        await store.beat("g1")
         for table in await asked(url, TABLES):
             await asked(url, f"DROP TABLE {table}")
         assert await store.accept(new("a")) == Accepted(rid("a"))

@@ -45,11 +45,11 @@ def test_a_gateway_tells_of_itself_once_it_has_beaten_and_hears_what_is_wanted(
 ) -> None:
     async def check(gateways: PostgresGateways, store: PostgresStore) -> None:
         assert await gateways.tell("g1", "one", b"{}") is None
-        await store.beat("g1", "")
+        await store.beat("g1")
         assert await gateways.tell("g1", "one", b"{}") == Wanted(None)
         assert await gateways.drain("g1", 2.5)
         assert not await gateways.drain("g2", 2.5)
-        await store.beat("g1", "")
+        await store.beat("g1")
         assert await gateways.tell("g1", "one", b"[]") == Wanted(2.5)
         (shown,) = await gateways.all(DEAD_AFTER)
         assert (shown.id, shown.name, shown.about, shown.drain) == ("g1", "one", b"[]", 2.5)
@@ -63,7 +63,7 @@ def test_a_gateway_tells_of_itself_once_it_has_beaten_and_hears_what_is_wanted(
 def test_who_leaves_counts_as_gone_at_once_until_it_beats_again(postgres: Postgres) -> None:
     async def check(gateways: PostgresGateways, store: PostgresStore) -> None:
         for name in ("g1", "g2"):
-            await store.beat(name, "")
+            await store.beat(name)
         new = NewTurn(
             id=TURN, owner="ada", holder="g1", request=b"", input=b"[]", created_at=int(time.time())
         )
@@ -75,12 +75,12 @@ def test_who_leaves_counts_as_gone_at_once_until_it_beats_again(postgres: Postgr
         assert turn.silent is not None
         assert turn.silent > DEAD_AFTER
         assert [each.id for each in await gateways.all(DEAD_AFTER)] == ["g2"]
-        await store.beat("g1", "")
+        await store.beat("g1")
         assert await store.orphans("g2", DEAD_AFTER) == []
         assert isinstance(await store.take(TURN, 1, "g2", DEAD_AFTER), Fenced)
         await gateways.leave("g1")
         assert isinstance(await store.take(TURN, 1, "g2", DEAD_AFTER), Taken)
-        await store.beat("g1", "")
+        await store.beat("g1")
         assert await store.held("g1") == {}
 
     run(postgres, check)

@@ -444,7 +444,7 @@ def test_a_clock_that_was_set_back_hides_no_turn_of_an_earlier_gateway(tmp_path:
     now = [float(NOW)]
 
     async def check(store: SqliteStore) -> None:
-        await store.beat("g1", "")
+        await store.beat("g1")
         await store.accept(new("left"))
         now[0] -= 3600
         assert [each.id for each in await store.orphans("g2", 0)] == [rid("left")]

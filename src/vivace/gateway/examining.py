@@ -18,15 +18,13 @@ from vivace.gateway.parts import build_colleagues, build_limiter
 from vivace.gateway.probing import Probed, probe
 from vivace.gateway.shown import told_by
 from vivace.link.frames import VERSIONS
-from vivace.store.base import Colleague, GatewayTable
+from vivace.store.base import REMEMBERED_S, Colleague, GatewayTable
 
 __all__ = ["Noticed", "examine"]
 
 _CLOCKS_APART = 2.0
 """Seconds by which the database's clock may differ: only it decides who counts as gone, but dates,
 and what is forgotten when, are by each gateway's own."""
-_REMEMBERED = 3600.0
-"""Seconds for which a gateway that is gone is told of."""
 
 State = Literal["ok", "wrong", "hint"]
 
@@ -96,8 +94,8 @@ def _clocks(apart: float) -> Noticed:
 
 
 async def _gateways(table: GatewayTable, fleet: FleetConfig) -> Iterable[Noticed]:
-    known = await table.all(_REMEMBERED)
-    living = [each for each in known if each.silent <= fleet.dead_after_seconds]
+    known = await table.all(REMEMBERED_S)
+    living = [each for each in known if each.lives(fleet.dead_after_seconds)]
     names = {each.name for each in living}
     gone = [each for each in known if each not in living and each.name not in names]
     return [*_living(living), *map(_gone, gone)]

@@ -23,12 +23,10 @@ from vivace.gateway.fleet import Fleet
 from vivace.gateway.http import json_response, read_body, speaks_errors
 from vivace.gateway.large import RequestReader
 from vivace.gateway.shown import GatewayShown, NodeShown, Shown, told_by
-from vivace.store.base import Colleague, GatewayTable
+from vivace.store.base import REMEMBERED_S, Colleague, GatewayTable
 
 __all__ = ["DrainAsked", "Drained", "FleetApi"]
 
-_REMEMBERED = 3600.0
-"""Seconds for which a gateway that is gone is shown."""
 _LARGEST = 10_000
 _DRAINS = 2
 """The version of the link from which on nodes can be drained."""
@@ -107,7 +105,7 @@ class FleetApi:
     async def _colleagues(self) -> list[Colleague]:
         """This gateway alone, where nobody shares its store."""
         if self._table is not None:
-            return await self._table.all(_REMEMBERED)
+            return await self._table.all(REMEMBERED_S)
         return [self._this()]
 
     def _this(self) -> Colleague:
@@ -117,7 +115,7 @@ class FleetApi:
     def _gateway(self, each: Colleague) -> GatewayShown:
         here = each.id == self._holder
         about = self._draining.about() if here else told_by(each.about)
-        gone = each.silent > self._dead_after and not here
+        gone = not each.lives(self._dead_after) and not here
         state = "draining" if about.state == "ready" and each.drain is not None else about.state
         return GatewayShown(
             name=each.name,
@@ -165,12 +163,12 @@ class FleetApi:
             each
             for each in colleagues
             if name in (each.name, each.id)
-            and (each.silent <= self._dead_after or each.id == self._holder)
+            and (each.lives(self._dead_after) or each.id == self._holder)
         ]
 
     def _names(self, colleagues: Sequence[Colleague]) -> Iterator[str]:
         yield from (node.name for node in self._fleet.shown())
-        yield from (each.name for each in colleagues if each.silent <= self._dead_after)
+        yield from (each.name for each in colleagues if each.lives(self._dead_after))
 
     def _drain_node(self, node: NodeShown, asked: DrainAsked) -> None:
         if node.trouble is not None:
@@ -204,7 +202,7 @@ class FleetApi:
         others = [
             each
             for each in await self._colleagues()
-            if each.id != gateway.id and each.drain is None and each.silent <= self._dead_after
+            if each.id != gateway.id and each.drain is None and each.lives(self._dead_after)
         ]
         if self._table is None or not (others or asked.undo):
             raise CannotDrain(

@@ -23,7 +23,7 @@ from vivace.gateway.keeping.kept import Keeper
 from vivace.gateway.keeping.recovery import Recovery
 from vivace.gateway.ports import Record
 from vivace.gateway.runner import Runner
-from vivace.store.base import GatewayTable
+from vivace.store.base import REMEMBERED_S, GatewayTable
 
 __all__ = ["HandingOver"]
 
@@ -97,8 +97,8 @@ class HandingOver:
         """Whether somebody is there who would take them."""
         dead_after = self._keeper.presence.dead_after
         return any(
-            each.id != self._keeper.holder and each.drain is None
-            for each in await self._table.all(dead_after)
+            each.id != self._keeper.holder and each.drain is None and each.lives(dead_after)
+            for each in await self._table.all(REMEMBERED_S)
         )
 
     async def followers_begun(self) -> None:
@@ -153,7 +153,10 @@ class HandingOver:
         that is gone nothing may be said of them: so this does not give up."""
         while True:
             try:
-                await self._keeper.store.beat(self._keeper.holder, "")  # they are ours again
+                dead_after = self._keeper.presence.dead_after
+                await self._keeper.store.beat(
+                    self._keeper.holder, dead_after
+                )  # they are ours again
                 await self._keeper.presence.look()
                 for name, turn in self._turns().items():
                     if name in left:

@@ -11,6 +11,7 @@ too late is ``Fenced``. ``StoreError`` means that the store is away or out of or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from vivace.store.values import (
@@ -47,6 +48,7 @@ from vivace.store.values import (
 
 __all__ = [
     "RECORDED",
+    "REMEMBERED_S",
     "Accepted",
     "AccessKey",
     "AccessKeys",
@@ -80,6 +82,10 @@ __all__ = [
     "UnknownParent",
     "Wanted",
 ]
+
+
+REMEMBERED_S = 3600.0
+"""How long a gateway that is gone is still told of."""
 
 
 class Journal(Protocol):
@@ -145,9 +151,9 @@ class Store(Protocol):
     async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
         """Open turns of other holders that have not beaten for so many seconds."""
 
-    async def beat(self, holder: str, version: str) -> list[Order]:
-        """Say that this holder lives; returns the open orders to turns that it holds, and those
-        that it is asked for."""
+    async def beat(self, holder: str, dead_after: float = 0.0) -> None:
+        """Say that this holder lives, and counts as gone ``dead_after`` seconds later: others that
+        were configured with less wait as long."""
 
     async def company(self, holder: str, seconds: float) -> int:
         """How many other holders were heard of within so many seconds."""
@@ -168,6 +174,9 @@ class Store(Protocol):
     ) -> Ordered | NotOpen | KeyReused | Fenced:
         """Put on record what somebody wants of an open turn, for its holder to find; or, with the
         ``epoch`` by which it is held, what its holder has accepted."""
+
+    async def open_orders(self, turn_ids: Sequence[str]) -> list[Order]:
+        """Return the orders to these turns that are not settled, oldest first."""
 
     async def asked_of(self, holder: str) -> list[Order]:
         """What others ask of turns that it holds, and it has not decided about."""

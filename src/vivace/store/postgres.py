@@ -7,7 +7,9 @@ in the middle holds nobody up.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -58,6 +60,9 @@ class PostgresStore:
         self._health = Health(postgres_health.words)
         self._is_checked = False
         self._connections = Connections(url, self._health, self._greet)
+        # However many requests keep the others busy, no heartbeat waits behind them: it would be
+        # late, and others would take this gateway's turns.
+        self._lease_connections = Connections(url, self._health, self._greet)
 
     async def open(self) -> None:
         try:
@@ -104,15 +109,19 @@ class PostgresStore:
         rows = await self._rows(statements.ORPHANS, holder, dead_after, limit)
         return [Orphan(**row) for row in rows]
 
-    async def beat(self, holder: str, version: str) -> list[Order]:
-        await self._value(statements.BEAT, holder, version)
-        return [Order(**row) for row in await self._rows(statements.ORDERS_TO, holder)]
+    async def beat(self, holder: str, dead_after: float = 0.0) -> None:
+        await self._lease_connections.run(
+            lambda db: db.execute(statements.BEAT, holder, dead_after)
+        )
 
     async def company(self, holder: str, seconds: float) -> int:
-        return int(await self._value(statements.COMPANY, holder, seconds))
+        found = await self._lease_connections.run(
+            lambda db: db.fetchval(statements.COMPANY, holder, seconds)
+        )
+        return int(found)
 
     async def held(self, holder: str) -> dict[str, int]:
-        rows = await self._rows(statements.HELD, holder)
+        rows = await self._lease_connections.run(lambda db: db.fetch(statements.HELD, holder))
         return {row["id"]: row["epoch"] for row in rows}
 
     async def open_turns(self, response_id: str, owner: str) -> list[OpenTurn]:
@@ -128,6 +137,10 @@ class PostgresStore:
         self, order: Order, key: Key | None = None, *, epoch: int | None = None
     ) -> Ordered | NotOpen | KeyReused | Fenced:
         return await self._connections.run(lambda db: _order(db, order, key, epoch))
+
+    async def open_orders(self, turn_ids: Sequence[str]) -> list[Order]:
+        rows = await self._rows(statements.OPEN_ORDERS, list(turn_ids))
+        return [Order(**row) for row in rows]
 
     async def asked_of(self, holder: str) -> list[Order]:
         return [Order(**row) for row in await self._rows(statements.ASKED_OF, holder)]
@@ -217,7 +230,7 @@ class PostgresStore:
         )
 
     async def close(self) -> None:
-        await self._connections.close()
+        await asyncio.gather(self._connections.close(), self._lease_connections.close())
 
     async def _greet(self, db: Connection) -> None:
         if not self._is_checked:

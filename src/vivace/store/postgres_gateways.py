@@ -17,7 +17,8 @@ _TELL = "UPDATE gateways SET name = $2, about = $3 WHERE id = $1 RETURNING drain
 
 _ALL = """
 SELECT id, name, about, drain,
-       extract(epoch FROM clock_timestamp() - seen)::float8 AS silent
+       extract(epoch FROM clock_timestamp() - seen)::float8 AS silent,
+       coalesce(dead_after, 0) AS dead_after
 FROM gateways WHERE seen > clock_timestamp() - make_interval(secs => $1::float8)
 ORDER BY name, id
 """

@@ -12,7 +12,7 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -161,9 +161,9 @@ class SqliteStore:
         before = self._clock() - dead_after if dead_after else math.inf
         return await self._reader.do(lambda db: turns.orphans(db, holder, before, limit))
 
-    async def beat(self, holder: str, version: str) -> list[Order]:
-        await self._write(lambda db: turns.beat(db, holder, version, self._clock()))
-        return await self._reader.do(lambda db: orders.orders_to(db, holder))
+    async def beat(self, holder: str, dead_after: float = 0.0) -> None:
+        # A file has one gateway, so that nobody needs to know for how long this holds.
+        await self._write(lambda db: turns.beat(db, holder, self._clock()))
 
     async def company(self, holder: str, seconds: float) -> int:
         since = self._clock() - seconds
@@ -179,6 +179,9 @@ class SqliteStore:
 
     async def may_be_continued(self, response_id: str, owner: str) -> bool:
         return await self._reader.do(lambda db: turns.may_be_continued(db, response_id, owner))
+
+    async def open_orders(self, turn_ids: Sequence[str]) -> list[Order]:
+        return await self._reader.do(lambda db: orders.open_orders(db, turn_ids))
 
     async def asked_of(self, holder: str) -> list[Order]:
         return await self._reader.do(lambda db: orders.asked_of(db, holder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -25,9 +26,9 @@ __all__ = [
     "keep_key",
     "key_used",
     "mark",
+    "open_orders",
     "open_steers",
     "order",
-    "orders_to",
     "reply",
     "withdraw",
 ]
@@ -37,11 +38,17 @@ _UNDONE = "('asked', 'accepted', 'pending')"
 
 _FIND = f"SELECT {_COLUMNS} FROM orders WHERE id = ? AND owner = ?"  # noqa: S608
 
-_TO = f"""
+_ASKED = """
 SELECT orders.id, turn_id, orders.owner, kind, orders.input, state, applied_by, at_item_end, reply
 FROM orders JOIN turns ON turns.id = turn_id
-WHERE turns.holder = ? AND turns.status IS NULL AND state IN {_UNDONE}
+WHERE turns.holder = ? AND turns.status IS NULL AND state = 'asked'
 ORDER BY orders.rowid
+"""
+
+_OPEN = f"""
+SELECT {_COLUMNS} FROM orders
+WHERE turn_id IN (SELECT value FROM json_each(?)) AND state IN {_UNDONE}
+ORDER BY rowid
 """  # noqa: S608
 
 
@@ -82,7 +89,7 @@ def mark(db: sqlite3.Connection, order_id: str, owner: str, state: OrderState) -
 
 
 def asked_of(db: sqlite3.Connection, holder: str) -> list[Order]:
-    return [each for each in orders_to(db, holder) if each.state == "asked"]
+    return [_order(row) for row in db.execute(_ASKED, (holder,))]
 
 
 def claim(db: sqlite3.Connection, order_id: str, owner: str, holder: str) -> Order | None:
@@ -119,8 +126,8 @@ def find_order(db: sqlite3.Connection, order_id: str, owner: str) -> Order | Non
     return _order(row) if row else None
 
 
-def orders_to(db: sqlite3.Connection, holder: str) -> list[Order]:
-    return [_order(row) for row in db.execute(_TO, (holder,))]
+def open_orders(db: sqlite3.Connection, turn_ids: Sequence[str]) -> list[Order]:
+    return [_order(row) for row in db.execute(_OPEN, (json.dumps([*turn_ids]),))]
 
 
 def open_steers(db: sqlite3.Connection, steers: Sequence[str], turn_id: str | None) -> bool:

@@ -262,12 +262,12 @@ def take(
     return Taken(found) if mine else Fenced()
 
 
-def beat(db: sqlite3.Connection, holder: str, version: str, now: float) -> None:
+def beat(db: sqlite3.Connection, holder: str, now: float) -> None:
     sql = (
-        "INSERT INTO gateways (id, seen, version) VALUES (?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, version = excluded.version"
+        "INSERT INTO gateways (id, seen, version) VALUES (?, ?, '') "
+        "ON CONFLICT (id) DO UPDATE SET seen = excluded.seen"
     )
-    db.execute(sql, (holder, now, version))
+    db.execute(sql, (holder, now))
 
 
 def orphans(db: sqlite3.Connection, holder: str, before: float, limit: int) -> list[Orphan]:

@@ -20,9 +20,9 @@ __all__ = [
     "LEAVE",
     "LOAD",
     "MARK",
+    "OPEN_ORDERS",
     "OPEN_TURNS",
     "ORDER",
-    "ORDERS_TO",
     "ORPHANS",
     "PARENT",
     "PARK",
@@ -38,6 +38,10 @@ __all__ = [
 
 _OPEN = "('accepted', 'pending')"
 _UNDONE = "('asked', 'accepted', 'pending')"
+
+# A gateway counts as gone when it was not heard of for as long as it says itself, or for as long as
+# the gateway that looks was configured with, if that is longer: until then it still speaks.
+_LEASE = "make_interval(secs => greatest({0}::float8, coalesce(dead_after, 0)))"
 
 _STORED = (
     "{0}id, {0}owner, {0}previous_id, extract(epoch FROM {0}created_at)::bigint AS created_at, "
@@ -125,48 +129,46 @@ SELECT is_ended, returned FROM end_turn(
 """
 
 # A holder that beats at this very moment either keeps the turn, or has beaten after it was taken.
-TAKE = """
+TAKE = f"""
 WITH held AS (
-    SELECT seen FROM gateways
+    SELECT seen, dead_after FROM gateways
     WHERE gateways.id = (SELECT holder FROM turns WHERE turns.id = $1) AND gateways.id <> $3
     FOR SHARE
 )
 UPDATE turns SET epoch = epoch + 1, holder = $3
 WHERE id = $1 AND epoch = $2 AND status IS NULL
 AND ($4::float8 = 0 OR NOT EXISTS (
-    SELECT FROM held WHERE seen >= clock_timestamp() - make_interval(secs => $4::float8)))
+    SELECT FROM held WHERE seen >= clock_timestamp() - {_LEASE.format("$4")}))
 RETURNING id
-"""
+"""  # noqa: S608
 
-ORPHANS = """
+ORPHANS = f"""
 SELECT turns.id, owner, epoch, background,
        extract(epoch FROM parked_until)::float8 AS parked_until
 FROM turns LEFT JOIN gateways ON gateways.id = turns.holder
 WHERE status IS NULL AND holder IS DISTINCT FROM $1
-AND (seen IS NULL OR seen < clock_timestamp() - make_interval(secs => $2::float8))
+AND (seen IS NULL OR seen < clock_timestamp() - {_LEASE.format("$2")})
 LIMIT $3
-"""
+"""  # noqa: S608
 
 # The only write whose loss costs nothing but time: nobody waits for the disk.
 BEAT = """
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO gateways (id, seen, version) SELECT $1, clock_timestamp(), $2 FROM quick
-ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, version = excluded.version
+INSERT INTO gateways (id, seen, version, dead_after) SELECT $1, clock_timestamp(), '', $2 FROM quick
+ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, dead_after = excluded.dead_after
 """
 
-ORDERS_TO = f"""
-SELECT {_ORDER.format("orders.")}
-FROM turns JOIN orders ON orders.turn_id = turns.id
-WHERE turns.holder = $1 AND turns.status IS NULL AND orders.state IN {_UNDONE}
-ORDER BY orders.at
+OPEN_ORDERS = f"""
+SELECT {_ORDER.format("")} FROM orders WHERE turn_id = ANY ($1::text[]) AND state IN {_UNDONE}
+ORDER BY at
 """  # noqa: S608
 
 HELD = "SELECT id, epoch FROM turns WHERE holder = $1 AND status IS NULL"
 
-COMPANY = """
+COMPANY = f"""
 SELECT count(*) FROM gateways
-WHERE id <> $1 AND seen > clock_timestamp() - make_interval(secs => $2::float8)
-"""
+WHERE id <> $1 AND seen > clock_timestamp() - {_LEASE.format("$2")}
+"""  # noqa: S608
 
 OPEN_TURNS = """
 WITH RECURSIVE line AS (
@@ -176,7 +178,8 @@ WITH RECURSIVE line AS (
     WHERE orders.owner = $2 AND orders.state = 'applied'
 )
 SELECT turns.id, turns.owner, epoch, holder, background, request,
-       extract(epoch FROM clock_timestamp() - seen)::float8 AS silent
+       extract(epoch FROM clock_timestamp() - seen)::float8 AS silent,
+       coalesce(dead_after, 0) AS dead_after
 FROM line JOIN turns ON turns.id = line.id LEFT JOIN gateways ON gateways.id = turns.holder
 WHERE turns.owner = $2 AND status IS NULL
 """

@@ -190,6 +190,8 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     request: bytes | None
     silent: float | None
     """Seconds since its holder was heard of, by the store's clock; None if it never was."""
+    dead_after: float = 0.0
+    """Seconds after which the holder itself says that it counts as gone; 0 if it says nothing."""
 
 
 class Kept(Struct):
@@ -263,6 +265,12 @@ class Colleague(Struct, frozen=True, kw_only=True):
     drain: float | None
     silent: float
     """Seconds since it was heard of, by the store's clock."""
+    dead_after: float = 0.0
+    """Seconds after which it says itself that it counts as gone; 0 if it says nothing."""
+
+    def lives(self, dead_after: float) -> bool:
+        """Return whether it was heard of lately enough for a gateway with this ``dead_after``."""
+        return self.silent <= max(dead_after, self.dead_after)
 
 
 # -- outcomes -------------------------------------------------------------------------------------

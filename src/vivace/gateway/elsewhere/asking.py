@@ -147,7 +147,8 @@ class Asking:
 
     def _is_orphaned(self, turn: OpenTurn) -> bool:
         presence = self._keeper.presence
-        return presence.may_judge and (turn.silent is None or turn.silent > presence.dead_after)
+        dead_after = max(presence.dead_after, turn.dead_after)
+        return presence.may_judge and (turn.silent is None or turn.silent > dead_after)
 
     async def bring(self, turn: OpenTurn) -> None:
         """Have it here, where its client is, if it can be moved."""

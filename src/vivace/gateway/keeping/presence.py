@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from vivace.errors import Unavailable
-from vivace.store.base import Order, Store
+from vivace.store.base import Store
 
 __all__ = ["Claims", "Presence"]
 
@@ -86,16 +86,17 @@ class Presence:
                 retry_after=1,
             ) from None
 
-    async def beat(self) -> list[Order]:
-        """Returns the open orders to turns that are held here. Raises ``StoreError``."""
+    async def beat(self) -> None:
+        """Say that this gateway lives, unless it is away. Raises ``StoreError``."""
         async with self._beating:
-            return [] if self._away else await self._beat()
+            if not self._away:
+                await self._beat()
 
-    async def _beat(self) -> list[Order]:
+    async def _beat(self) -> None:
         began = time.monotonic()
-        orders = await self._store.beat(self._holder, "")
+        await self._store.beat(self._holder, self.dead_after)
         if not self.shared:
-            return orders
+            return
         company = await self._store.company(self._holder, _COMPANY)
         if not self.sure:
             if self._until:  # else it was only just started, or silent of its own will
@@ -105,7 +106,6 @@ class Presence:
         self.gateways = company + 1
         self._until = began + self._lease
         self._renewed.set()
-        return orders
 
     @contextlib.asynccontextmanager
     async def away(self) -> AsyncIterator[None]:

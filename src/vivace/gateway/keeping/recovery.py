@@ -195,7 +195,7 @@ class Recovery:
                 del self._left[orphan.id]
             else:
                 turns.append(outcome.turn)
-        orders = await keeper.presence.beat()
+        orders = await keeper.store.open_orders([each.id for each in turns]) if turns else []
         # Together: a node that does not answer is waited for.
         adopting = (self._adopt_left(each, said.get(each.id), orders, lives) for each in turns)
         failed = await asyncio.gather(*adopting, return_exceptions=True)
