@@ -247,6 +247,20 @@ class StoreSuite:
 
         using(opened(tmp_path), check)
 
+    def test_deleting_breaks_all_branches_below_it_however_often_they_were_broken(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            await ended(store, "a", "b", "c", "d")
+            await asyncio.gather(*(store.accept(new(f"c{n}", "b")) for n in range(20)))
+            await store.accept(new("e", "d"))
+            for gone in ("c", "a", "b"):
+                assert await store.delete(rid(gone), "me")
+            below = ["d", "e", *(f"c{n}" for n in range(20))]
+            assert all([(await record(store, each)).broken for each in below])
+
+        using(opened(tmp_path), check)
+
     # -- keys -------------------------------------------------------------------------------------
 
     def test_a_key_stands_for_one_turn(self, opened: Open, tmp_path: Path) -> None:
@@ -597,6 +611,40 @@ class StoreSuite:
             assert (gone.state, gone.input, gone.reply) == ("returned", None, None)
 
         using(opened(tmp_path), check)
+
+    def test_the_words_of_an_order_are_forgotten_once_it_is_settled(
+        self, opened: Open, tmp_path: Path
+    ) -> None:
+        async def check(store: Store) -> None:
+            for label in ("a", "b"):
+                await store.accept(new(label))
+            for name in ("kept", "refused", "short"):
+                await store.order(asked(name, "a"))
+            await store.order(steer("waits", "b"))
+            await store.end(ending("b", pending=("waits",)))
+            await store.reply("refused", "me", b"x" * 5000, "returned")
+            await store.reply("short", "me", b"no", "returned")
+            await store.prune(NOW)
+            fresh = await store.find_order("refused", "me")
+            assert fresh is not None
+            assert fresh.reply == b"x" * 5000  # whoever asked may still read it
+            await self.elapse(store, DAY)
+            await store.prune(NOW)
+            words = {}
+            for name in ("kept", "refused", "short", "waits"):
+                found = await store.find_order(name, "me")
+                assert found is not None
+                words[name] = found.input, found.reply
+            assert words == {
+                "kept": (asked("kept", "a").input, b""),
+                "refused": (None, None),
+                "short": (None, b"no"),
+                "waits": (None, None),
+            }
+            assert await state(store.find_order("refused", "me")) == "returned"
+            assert await state(store.find_order("waits", "me")) == "pending"
+
+        using(opened(tmp_path, max_age=30 * DAY), check)
 
     def test_what_is_asked_moves_with_its_turn(self, opened: Open, tmp_path: Path) -> None:
         async def check(store: Store) -> None:

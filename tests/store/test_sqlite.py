@@ -34,7 +34,7 @@ from tests.support.store import (
 )
 from tests.support.waiting import PATIENCE_S
 from vivace.errors import StoreError
-from vivace.store import pruning, worker
+from vivace.store import pruning, sqlite_turns, worker
 from vivace.store.base import Store, StoredTurn
 from vivace.store.sqlite import SqliteStore
 
@@ -334,6 +334,39 @@ def test_a_full_disk_is_trouble_until_there_is_room_for_a_turn(
         "the store has a full disk; make room on it",
         "the store works again",
     ]
+
+
+def test_a_long_conversation_is_deleted_in_steps_and_walked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others write between the steps, and deleting the rest turn by turn costs little."""
+    length, steps = 1100, list[int]()
+    whole = sqlite_turns.break_following
+
+    def counted(db: sqlite3.Connection, *, broken: list[str], owner: str) -> list[str]:
+        before = db.total_changes
+        rest = whole(db, broken=broken, owner=owner)
+        steps.append(db.total_changes - before)
+        return rest
+
+    monkeypatch.setattr(sqlite_turns, "break_following", counted)
+
+    async def check(store: SqliteStore) -> None:
+        labels = [str(number) for number in range(length)]
+        chain = zip(labels, [None, *labels], strict=False)
+        await asyncio.gather(*(store.save(turn(each, before)) for each, before in chain))
+        assert await store.delete("0", "me")
+        assert len(steps) > 2
+        assert max(steps) <= sqlite_turns._STEP
+        assert sum(steps) == length - 1
+        last = await store.find("1099", "me")
+        assert last is not None
+        assert last.broken
+        steps.clear()
+        assert await store.delete("1", "me")
+        assert steps == [0]
+
+    using(in_file(tmp_path), check)
 
 
 def test_a_turn_that_is_kept_ends_the_trouble(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ DELETE FROM turns WHERE seq IN (
 _CATCH_UP = 24.0
 _FORGOTTEN = 86_400.0
 """Seconds after which nobody asks whether a holder lives that holds nothing."""
+_SETTLED = 60.0
+"""Seconds in which whoever asked has read the reply to an order."""
 _WRITTEN = 1_767_225_600  # 2026-01-01, UTC
 
 
@@ -62,6 +64,13 @@ def forget(db: sqlite3.Connection, before: float, max_bytes: int) -> int:
 
 def tidy(db: sqlite3.Connection, before: float, now: float) -> None:
     """Forget what was said beside turns: keys, orders that came to their end, old holders."""
+    # Only an order that its turn has yet to carry out is read again. The words of the others would
+    # stay for as long as turns do, and no limit counts them.
+    db.execute(
+        "UPDATE orders SET input = NULL, reply = CASE WHEN length(reply) <= 4096 THEN reply END "
+        "WHERE input IS NOT NULL AND state NOT IN ('asked', 'accepted') AND at < ?",
+        (now - _SETTLED,),
+    )
     db.execute("DELETE FROM once WHERE until <= ?", (now,))
     db.execute(
         "DELETE FROM orders WHERE at < ? AND state NOT IN ('accepted', 'pending')", (before,)

@@ -233,7 +233,14 @@ class SqliteStore:
         return await self._reader.do(lambda db: turns.weight(db, response_id, owner))
 
     async def delete(self, response_id: str, owner: str) -> bool:
-        return await self._writer.do(lambda db: turns.delete(db, response_id, owner))
+        gone = await self._writer.do(lambda db: turns.delete(db, response_id, owner))
+        # A conversation may be long, and others write meanwhile: where this is cut off, nothing
+        # can be continued all the same, because the way back to its beginning has a gap.
+        broken = [response_id] if gone else []
+        while broken:
+            step = partial(turns.break_following, broken=broken, owner=owner)
+            broken = await self._writer.do(step, alone=True)
+        return gone
 
     async def _write(self, work: Work[T]) -> T:
         """What was written shows that the store works."""

@@ -7,6 +7,7 @@ that refuses has written nothing: it shares its transaction with others.
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ __all__ = [
     "accept",
     "attempt",
     "beat",
+    "break_following",
     "chain",
     "company",
     "delete",
@@ -97,13 +99,13 @@ _RECORD = (
 )
 
 _BREAK = """
-WITH RECURSIVE later (id) AS (
-    SELECT id FROM turns WHERE previous_id = ?1 AND owner = ?2
-    UNION
-    SELECT turns.id FROM turns JOIN later ON turns.previous_id = later.id WHERE turns.owner = ?2
-)
-UPDATE turns SET broken = 1 WHERE id IN later AND NOT broken
+UPDATE turns SET broken = 1 WHERE seq IN (
+    SELECT seq FROM turns WHERE previous_id = ? AND owner = ? AND NOT broken LIMIT ?
+) RETURNING id
 """
+
+_STEP = 500
+"""Turns that are broken in one transaction, which takes a few milliseconds."""
 
 _ORPHANS = """
 SELECT turns.id, owner, epoch, background, parked_until
@@ -351,10 +353,22 @@ def delete(db: sqlite3.Connection, response_id: str, owner: str) -> bool:
     place = (response_id, owner)
     gone = db.execute("DELETE FROM turns WHERE id = ? AND owner = ?", place).rowcount
     if gone:
-        db.execute(_BREAK, place)
         close_orders(db, response_id)
         db.execute("UPDATE orders SET input = NULL, reply = NULL WHERE turn_id = ?", (response_id,))
     return bool(gone)
+
+
+def break_following(db: sqlite3.Connection, *, broken: list[str], owner: str) -> list[str]:
+    """Break some of the turns that follow these; returns those whose followers are still to be
+    looked at. What follows a turn that was broken before is broken already."""
+    rest, budget = deque(broken), _STEP
+    while rest and budget > 0:
+        following = [row[0] for row in db.execute(_BREAK, (rest[0], owner, budget))]
+        if len(following) < budget:  # else it may have more
+            rest.popleft()
+        rest += following
+        budget -= len(following) + 1
+    return [*rest]
 
 
 def _record(row: Row) -> TurnRecord:

@@ -293,6 +293,13 @@ DELETE = "SELECT delete_turn($1, $2)"
 
 TIDY = (
     "DELETE FROM once WHERE until <= clock_timestamp()",
+    # Only an order that its turn has yet to carry out is read again. The words of the others would
+    # stay for as long as turns do, and no limit counts them.
+    """
+    UPDATE orders SET input = NULL, reply = CASE WHEN length(reply) <= 4096 THEN reply END
+    WHERE input IS NOT NULL AND state NOT IN ('asked', 'accepted')
+    AND at < clock_timestamp() - interval '1 minute'
+    """,
     f"""
     DELETE FROM orders WHERE at < clock_timestamp() - make_interval(secs => $1::float8)
     AND (state NOT IN {_UNDONE} OR NOT EXISTS (SELECT FROM turns WHERE turns.id = orders.turn_id))
