@@ -516,6 +516,8 @@ class StoreSuite:
             await store.end(ending("g2"))
             assert await store.orphans("g3", DAY) == []
             assert len(await store.orphans("nobody", -1, limit=1)) == 1
+            others = await store.orphans("nobody", -1, but=[rid("never seen"), rid("g2")])
+            assert [each.id for each in others] == [rid("g1")]
 
         using(opened(tmp_path), check)
 

@@ -35,7 +35,7 @@ from vivace.conversation.session import Limits
 from vivace.engines.base import Engine
 from vivace.engines.building import build_engine
 from vivace.engines.llamacpp import accelerators, llamacpp_command
-from vivace.errors import ConfigError, StoreError
+from vivace.errors import ConfigError, StoreAway, StoreError
 from vivace.gateway.archive import Archive
 from vivace.gateway.auth import Keys
 from vivace.gateway.catalogue import Catalogue
@@ -55,6 +55,7 @@ from vivace.gateway.front import Front
 from vivace.gateway.handing_over import HandingOver
 from vivace.gateway.http import fault, wrong_address
 from vivace.gateway.ids import new_id, now
+from vivace.gateway.keeping.adopted import Asked
 from vivace.gateway.keeping.counting import counted
 from vivace.gateway.keeping.kept import Keeper
 from vivace.gateway.keeping.recovery import Recovery
@@ -190,6 +191,7 @@ class Gateway:
             resume_seconds=config.store.resume_seconds,
             nodes=self.fleet,
             knows=self.keys.knows,
+            serves=self._serves,
         )
         asking: Asking | None = None
         if shared:
@@ -227,6 +229,14 @@ class Gateway:
         self.colleagues = build_colleagues(config.store)
         self.draining = self._draining(config)
         self.app = self._app(config)
+
+    def _serves(self, owner: str, asked: Asked) -> bool:
+        """Return whether this gateway may take such a turn over: it could run it, or knows that no
+        gateway may."""
+        with contextlib.suppress(StoreAway):
+            if not self.keys.knows(owner):
+                return self.keys.was_revoked(owner)
+        return self.catalogue.may_serve(asked.model, asked.service_tier)
 
     def _draining(self, config: Config) -> Draining:
         name = config.fleet.name or f"{socket.gethostname()}:{config.server.port}"

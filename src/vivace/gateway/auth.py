@@ -36,6 +36,8 @@ class Keys:
         self._admins: frozenset[str] = frozenset()
         self._complaints: dict[Keyring, str] = {}
         self._problems: list[str] = []
+        self._revoked = set[str]()
+        """Owners that were known here and are no more."""
         self._closed = closed
         self._choose()
 
@@ -69,6 +71,7 @@ class Keys:
         self._owners = {key.sha256: key.owner for key in keys} if self.needed else {"": LOCAL}
         self._names = {key.owner: key.name for key in keys} if self.needed else {LOCAL: LOCAL}
         self._admins = frozenset(key.owner for key in keys if key.admin)
+        self._revoked -= self._names.keys()
 
     async def look(self, keyring: Keyring) -> dict[str, str]:
         """Take up a change; returns the owners of what was taken back, and their names.
@@ -90,6 +93,7 @@ class Keys:
         owners, names = self._owners, self._names
         self._made[keyring] = made
         self._choose()
+        self._revoked |= names.keys() - self._names.keys()
         return {owner: names[owner] for _, owner in owners.items() - self._owners.items()}
 
     def knows(self, owner: str) -> bool:
@@ -98,6 +102,11 @@ class Keys:
         if owner not in self._names and self.unread:
             raise self._unknown_yet()
         return owner in self._names
+
+    def was_revoked(self, owner: str) -> bool:
+        """Return whether this server saw the owner's key go. Another gateway may be configured with
+        keys that were never known here."""
+        return owner in self._revoked
 
     def check_admin(self, owner: str) -> None:
         """Refuse whoever may use the server and not run it. Where nobody needs a key, nobody has

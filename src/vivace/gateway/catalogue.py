@@ -265,6 +265,11 @@ class Catalogue:
                 return name if self._serves(name) else None
         return None if (model or "").startswith("claude") else model
 
+    def may_serve(self, model: str | None, service_tier: str | None) -> bool:
+        """Return whether a request for these could be answered here, as far as is known: engine
+        nodes that are not connected yet may offer more."""
+        return self._serves(self.named(service_tier) or model) or self._awaits or not self._tiers
+
     def _serves(self, model: str | None) -> bool:
         return self.tier(model) is not None or self.routes(model)
 

@@ -148,8 +148,11 @@ class Store(Protocol):
         for a gateway takes one turn once at a time.
         """
 
-    async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
-        """Open turns of other holders that have not beaten for so many seconds."""
+    async def orphans(
+        self, holder: str, dead_after: float, limit: int = 100, *, but: Sequence[str] = ()
+    ) -> list[Orphan]:
+        """Return open turns, ``but`` these, of other holders that have not beaten for so many
+        seconds."""
 
     async def beat(self, holder: str, dead_after: float = 0.0) -> None:
         """Say that this holder lives, and counts as gone ``dead_after`` seconds later: others that

@@ -105,8 +105,10 @@ class PostgresStore:
 
         return await self._connections.run(work)
 
-    async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
-        rows = await self._rows(statements.ORPHANS, holder, dead_after, limit)
+    async def orphans(
+        self, holder: str, dead_after: float, limit: int = 100, *, but: Sequence[str] = ()
+    ) -> list[Orphan]:
+        rows = await self._rows(statements.ORPHANS, holder, dead_after, limit, list(but))
         return [Orphan(**row) for row in rows]
 
     async def beat(self, holder: str, dead_after: float = 0.0) -> None:

@@ -156,10 +156,12 @@ class SqliteStore:
 
         return await self._write(work)
 
-    async def orphans(self, holder: str, dead_after: float, limit: int = 100) -> list[Orphan]:
+    async def orphans(
+        self, holder: str, dead_after: float, limit: int = 100, *, but: Sequence[str] = ()
+    ) -> list[Orphan]:
         # The file is this gateway's alone: at its start all others are gone, whatever the clock is.
         before = self._clock() - dead_after if dead_after else math.inf
-        return await self._reader.do(lambda db: turns.orphans(db, holder, before, limit))
+        return await self._reader.do(lambda db: turns.orphans(db, holder, before, limit, but))
 
     async def beat(self, holder: str, dead_after: float = 0.0) -> None:
         # A file has one gateway, so that nobody needs to know for how long this holds.

@@ -6,6 +6,7 @@ that refuses has written nothing: it shares its transaction with others.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Sequence
@@ -111,6 +112,7 @@ _ORPHANS = """
 SELECT turns.id, owner, epoch, background, parked_until
 FROM turns LEFT JOIN gateways ON gateways.id = turns.holder
 WHERE status IS NULL AND holder IS NOT ? AND ifnull(gateways.seen, 0) < ?
+AND turns.id NOT IN (SELECT value FROM json_each(?))
 LIMIT ?
 """
 
@@ -272,10 +274,12 @@ def beat(db: sqlite3.Connection, holder: str, now: float) -> None:
     db.execute(sql, (holder, now))
 
 
-def orphans(db: sqlite3.Connection, holder: str, before: float, limit: int) -> list[Orphan]:
+def orphans(
+    db: sqlite3.Connection, holder: str, before: float, limit: int, but: Sequence[str]
+) -> list[Orphan]:
     return [
         Orphan(id=row[0], owner=row[1], epoch=row[2], background=bool(row[3]), parked_until=row[4])
-        for row in db.execute(_ORPHANS, (holder, before, limit))
+        for row in db.execute(_ORPHANS, (holder, before, json.dumps([*but]), limit))
     ]
 
 

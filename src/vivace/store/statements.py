@@ -146,7 +146,7 @@ ORPHANS = f"""
 SELECT turns.id, owner, epoch, background,
        extract(epoch FROM parked_until)::float8 AS parked_until
 FROM turns LEFT JOIN gateways ON gateways.id = turns.holder
-WHERE status IS NULL AND holder IS DISTINCT FROM $1
+WHERE status IS NULL AND holder IS DISTINCT FROM $1 AND turns.id <> ALL ($4::text[])
 AND (seen IS NULL OR seen < clock_timestamp() - {_LEASE.format("$2")})
 LIMIT $3
 """  # noqa: S608

@@ -27,7 +27,7 @@ from vivace.protocol.items import Item
 from vivace.protocol.requests import CreateBody, CreateResponse
 from vivace.store.base import Kept, Order, TurnRecord
 
-__all__ = ["Adopted", "read", "read_log"]
+__all__ = ["Adopted", "Asked", "asked_for", "read", "read_log"]
 
 
 class _Request(Struct):
@@ -42,6 +42,16 @@ before its engine is known, and once more with that: the later one was told."""
 
 _request: msgspec.json.Decoder[_Request] = msgspec.json.Decoder(_Request)
 _items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
+
+
+class Asked(Struct, frozen=True):
+    """What a turn needs of the gateway that runs it."""
+
+    model: str | None = None
+    service_tier: str | None = None
+
+
+_asked: msgspec.json.Decoder[Asked] = msgspec.json.Decoder(Asked)
 
 
 class Adopted(Struct):
@@ -135,6 +145,14 @@ def _successor(entry: Entry) -> str:
 def _interrupted(response: Response) -> bool:
     details = response.incomplete_details
     return details is not None and details.reason == "interrupted"
+
+
+def asked_for(record: TurnRecord) -> Asked:
+    """Return what the request of a turn names; nothing if it cannot be read."""
+    try:
+        return _asked.decode(_request.decode(record.request or b"").body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Asked()
 
 
 def read(record: TurnRecord, left: Kept | None) -> Adopted:

@@ -33,7 +33,7 @@ from vivace.conversation.turn import Turn
 from vivace.errors import InvalidRequest, LogError, RequestError, StoreError
 from vivace.gateway.archive import Archive
 from vivace.gateway.ids import new_id, now
-from vivace.gateway.keeping.adopted import Adopted, read, read_log
+from vivace.gateway.keeping.adopted import Adopted, Asked, asked_for, read, read_log
 from vivace.gateway.keeping.handed_over import handed_over
 from vivace.gateway.keeping.kept import Keeper, not_applied, stored_key
 from vivace.gateway.keeping.presence import Claims
@@ -73,6 +73,8 @@ _ARRIVES_WITHIN = 10.0
 _LOOK_AT_WAITING = 0.5
 """Seconds between two looks at turns that wait: a key that is revoked is out within one, with the
 0.25 s until that is known."""
+_TAKEN_WITHIN = 3600.0
+"""Seconds after which an orphan that nobody else took has long been looked at again."""
 _MOST_STEERS = Limits().steers
 _UNABLE = "This server stopped while it was in progress, and cannot go on with it; send it again."
 
@@ -87,13 +89,18 @@ class Recovery:
         resume_seconds: float,
         nodes: EngineLogs | None = None,
         knows: Callable[[str], bool] = lambda _: True,
+        serves: Callable[[str, Asked], bool] = lambda _owner, _asked: True,
     ) -> None:
         """``nodes`` have the logs of turns whose engines outlive gateways. ``knows`` tells whether
-        an owner may still use this server."""
+        an owner may still use this server, ``serves`` whether a turn of an owner could run here, or
+        never could run anywhere again."""
         self.go_on: Callable[[WaitingTurn], object] = lambda _: None
         """Has one run on whose engine has not stopped."""
         self._nodes = nodes
         self._knows = knows
+        self._serves = serves
+        self._left_to_others: dict[str, float] = {}
+        """Since when: turns that this gateway cannot go on with."""
         self._keeper = keeper
         self._archive = archive
         self._runs = runs
@@ -118,7 +125,8 @@ class Recovery:
             return 0
         while True:
             async with self._taking:
-                for orphan in await keeper.store.orphans(keeper.holder, dead_after):
+                left = self._still_left_to_others()
+                for orphan in await keeper.store.orphans(keeper.holder, dead_after, but=left):
                     self._left[orphan.id] = orphan
                 if not self._left:
                     break
@@ -137,7 +145,8 @@ class Recovery:
 
     async def take(self, turn: OpenTurn) -> None:
         """Somebody asks for it, and its gateway is gone: nobody waits for the next look."""
-        await self._take(turn, self._keeper.presence.dead_after)
+        if turn.id not in self._still_left_to_others():
+            await self._take(turn, self._keeper.presence.dead_after)
 
     async def bring(self, turn: OpenTurn) -> None:
         """Its client is here: it moves, if its engine is one that another gateway can go on with.
@@ -145,7 +154,7 @@ class Recovery:
         if self._nodes is None:
             return
         record = await self._keeper.store.find(turn.id, turn.owner)
-        if record is None or record.status is not None:
+        if record is None or record.status is not None or not self._can_serve(record):
             return
         if await self._nodes.has(turn.id, record.attempt):
             await self._take(turn, dead_after=0, lives=True)
@@ -190,6 +199,9 @@ class Recovery:
             if orphan.id in self._waiting or orphan.id in keeper.open:  # since it was found
                 del self._left[orphan.id]
                 continue
+            if keeper.presence.shared and not lives and await self._leaves_to_others(orphan):
+                del self._left[orphan.id]
+                continue
             outcome = await keeper.store.take(orphan.id, orphan.epoch, keeper.holder, dead_after)
             if isinstance(outcome, Fenced):
                 del self._left[orphan.id]
@@ -202,6 +214,27 @@ class Recovery:
         for error in filter(None, failed):
             raise error
         return len(turns)
+
+    async def _leaves_to_others(self, orphan: Orphan) -> bool:
+        """Return whether other gateways are given time to take a turn that cannot go on here: they
+        may have other keys and models, or its own may be started again."""
+        record = await self._keeper.store.find(orphan.id, orphan.owner)
+        if record is None or self._can_serve(record):
+            return False
+        since = self._left_to_others.setdefault(orphan.id, time.monotonic())
+        return time.monotonic() <= since + self._seconds
+
+    def _can_serve(self, record: TurnRecord) -> bool:
+        return self._serves(record.owner, asked_for(record))
+
+    def _still_left_to_others(self) -> list[str]:
+        now = time.monotonic()
+        for turn_id, since in [*self._left_to_others.items()]:
+            if now > since + self._seconds + _TAKEN_WITHIN:  # another has it, or it has ended
+                del self._left_to_others[turn_id]
+        return [
+            each for each, since in self._left_to_others.items() if now <= since + self._seconds
+        ]
 
     async def _adopt_left(
         self, record: TurnRecord, left: Kept | None, orders: Iterable[Order], lives: bool
