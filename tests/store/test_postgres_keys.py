@@ -71,6 +71,25 @@ def test_what_is_added_is_there_until_it_is_removed(postgres: Postgres) -> None:
     behind_proxy(postgres, check)
 
 
+def test_keys_are_read_each_time_where_the_row_of_their_revision_is_gone(
+    postgres: Postgres,
+) -> None:
+    url = postgres.database()  # which no other test uses
+
+    async def check() -> None:
+        keys = PostgresKeys(url)
+        await keys.add(key("ann"))
+        revision = (await everything(keys)).revision
+        await execute(url, "DELETE FROM access_keys_now")
+        found = await keys.changed(revision)
+        assert found == AccessKeys(None, (key("ann"),), ever=True)
+        await keys.remove("ann")
+        assert await keys.changed(found.revision) == AccessKeys(None, (), ever=True)
+        await keys.close()
+
+    asyncio.run(check())
+
+
 def test_a_lost_answer_is_found_out_by_asking_again(postgres: Postgres) -> None:
     async def check(keys: PostgresKeys, proxy: Proxy, url: str) -> None:
         first = (await everything(keys)).revision

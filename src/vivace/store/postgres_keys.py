@@ -17,11 +17,13 @@ from vivace.store.migrating import check_version
 __all__ = ["PostgresKeys"]
 
 # One statement, so one snapshot: no key is seen without the revision that it belongs to. Unless the
-# revision is another, nothing is read but its row.
+# revision is another, nothing is read but its row. Where somebody has deleted that row, all keys are
+# read each time: one that is revoked then must not stay.
 _CHANGED = """
 SELECT revision, ever, id, name, sha256, created_at, admin
-FROM access_keys_now LEFT JOIN access_keys ON true
-WHERE revision IS DISTINCT FROM $1::uuid
+FROM (VALUES (true)) AS always (one)
+LEFT JOIN access_keys_now USING (one) LEFT JOIN access_keys ON true
+WHERE revision IS NULL OR revision IS DISTINCT FROM $1::uuid
 ORDER BY access_keys.created_at, access_keys.name
 """
 
@@ -61,7 +63,8 @@ class PostgresKeys:
             for row in rows
             if row["id"] is not None
         ]
-        return AccessKeys(str(rows[0]["revision"]), tuple(keys), ever=rows[0]["ever"])
+        revision, ever = rows[0]["revision"], rows[0]["ever"]
+        return AccessKeys(revision and str(revision), tuple(keys), ever=ever is not False)
 
     async def add(self, key: AccessKey) -> Done | KeyInUse:
         async def work(db: Connection) -> Done | KeyInUse:

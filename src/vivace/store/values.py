@@ -237,8 +237,8 @@ class AccessKey(Struct, frozen=True, kw_only=True):
 class AccessKeys(Struct, frozen=True):
     """All of them, as they were at one moment."""
 
-    revision: str
-    """Another after each change."""
+    revision: str | None
+    """Another after each change; None if changes cannot be told."""
     keys: tuple[AccessKey, ...]
     ever: bool
     """Whether there was one at any time."""
