@@ -414,6 +414,42 @@ def test_a_missing_day_is_made_and_an_id_without_one_refused_with_words(postgres
     asyncio.run(check())
 
 
+FAILS = (
+    (
+        "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql "
+        "AS 'BEGIN RAISE EXCEPTION $$it fails$$; END'"
+    ),
+    "CREATE TRIGGER fails BEFORE INSERT ON turns FOR EACH ROW EXECUTE FUNCTION fails()",
+)
+
+
+def test_the_log_of_the_database_has_no_prompts_though_it_has_all_statements(
+    postgres: Postgres,
+) -> None:
+    url = postgres.database()
+    words = {each: f"words-of-a-person-{each}".encode() for each in ("turn", "key", "failed")}
+
+    async def check() -> None:
+        name = url.rpartition("/")[2]
+        for each in ("log_min_duration_statement = 0", "log_parameter_max_length_on_error = -1"):
+            await asked(url, f"ALTER DATABASE {name} SET {each}")
+        store = opened_at(url)
+        key = Key(key=words["key"].decode(), request_hash=b"")
+        await store.accept(replace(new("a", key=key), input=words["turn"]))
+        for each in FAILS:
+            await asked(url, each)
+        with pytest.raises(StoreError):
+            await store.accept(replace(new("b"), input=words["failed"]))
+        await store.close()
+
+    asyncio.run(check())
+    log = (postgres._folder / "log").read_text()
+    assert "INSERT INTO turns" in log
+    assert "it fails" in log
+    found = [each for each in words if words[each].hex() in log or words[each].decode() in log]
+    assert found == []
+
+
 def test_only_heartbeats_do_not_wait_for_the_disk() -> None:
     quick = [
         name for name in statements.__all__ if "synchronous_commit" in str(vars(statements)[name])

@@ -86,6 +86,38 @@ def test_who_leaves_counts_as_gone_at_once_until_it_beats_again(postgres: Postgr
     run(postgres, check)
 
 
+def test_settings_that_log_prompts_are_told_where_the_server_may_not_change_them(
+    postgres: Postgres,
+) -> None:
+    url = postgres.database()
+    name = url.rpartition("/")[2]
+    plain = url.replace("vivace@", f"plain_{name}@", 1)
+
+    async def told(at: str) -> list[str]:
+        gateways = PostgresGateways(at)
+        try:
+            return await gateways.logged_by()
+        finally:
+            await gateways.close()
+
+    async def check() -> None:
+        connection = await asyncpg.connect(url)
+        await connection.execute(
+            f"CREATE ROLE plain_{name} LOGIN; GRANT SELECT ON vivace_schema TO plain_{name}"
+        )
+        assert await told(plain) == []
+        for each in ("log_statement = 'mod'", "log_min_duration_statement = 1000"):
+            await connection.execute(f"ALTER DATABASE {name} SET {each}")
+        assert await told(plain) == ["log_statement", "log_min_duration_statement"]
+        assert await told(url) == []  # a superuser, which has turned that off
+        await connection.execute(f"ALTER ROLE plain_{name} SET log_parameter_max_length = 0")
+        assert await told(plain) == []
+        await connection.execute(f"DROP OWNED BY plain_{name}; DROP ROLE plain_{name}")
+        await connection.close()
+
+    asyncio.run(check())
+
+
 def test_the_databases_clock_is_told(postgres: Postgres) -> None:
     url = postgres.emptied()
 

@@ -66,6 +66,8 @@ async def _store(config: StoreConfig, fleet: FleetConfig) -> AsyncIterator[Notic
         apart = clock - (began + time.time()) / 2
         yield Noticed("store", "ok", f"{config.place} answers, and its tables are up to date")
         yield _clocks(apart)
+        if logged_by := await table.logged_by():
+            yield _logging(logged_by)
         for each in await _gateways(table, fleet):
             yield each
     except StoreError as error:
@@ -78,6 +80,17 @@ _STORE_AWAY = (
     "Until it answers no turn is kept, and none begins that is to be. Try the address from this "
     "machine: psql URL."
 )
+
+
+def _logging(settings: list[str]) -> Noticed:
+    return Noticed(
+        "database log",
+        "wrong",
+        f"PostgreSQL writes prompts and code to its log, by {' and '.join(settings)}",
+        "They are the parameters of statements. Have a superuser type: "
+        "ALTER ROLE ... SET log_parameter_max_length = 0, with the user of store.url; then restart "
+        "the gateways.",
+    )
 
 
 def _clocks(apart: float) -> Noticed:

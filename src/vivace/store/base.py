@@ -279,6 +279,9 @@ class GatewayTable(Protocol):
     async def clock(self) -> float:
         """Seconds since 1970, as the store counts them."""
 
+    async def logged_by(self) -> list[str]:
+        """Return the settings of the database that have prompts and code written to its log."""
+
     async def leave(self, gateway: str) -> None:
         """From now on it counts as gone, until it beats again: others may take its turns."""
 

@@ -46,6 +46,15 @@ _SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
 }
 
+# Prompts and code are parameters, and must not stand in the log of the database, where it logs
+# statements that are slow or fail. Only a superuser may say so for slow ones; where it has to be
+# set up, ``vivace fleet check`` tells.
+_LOG_NO_PARAMETERS = """
+SELECT set_config('log_parameter_max_length_on_error', '0', false),
+    CASE WHEN rolsuper THEN set_config('log_parameter_max_length', '0', false) END
+FROM pg_roles WHERE rolname = current_user
+"""
+
 
 class Connections:
     def __init__(self, url: str, health: Health, greet: Work[None]) -> None:
@@ -147,6 +156,7 @@ class Connections:
     async def _connect(self, limit: float) -> Connection:
         connection = await asyncpg.connect(self._url, timeout=limit, server_settings=_SETTINGS)
         try:
+            await connection.execute(_LOG_NO_PARAMETERS)
             await self._greet(connection)
         except BaseException:
             connection.terminate()

@@ -27,9 +27,20 @@ _DRAIN = "UPDATE gateways SET drain = $2 WHERE id = $1 RETURNING id"
 
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
+_LOG_SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY ($1::text[])"
+
 # As if it had not been heard of for years: so everyone who looks for the turns of the dead finds
 # its turns, too, and no other clock than the database's has a say in it.
 _LEAVE = "UPDATE gateways SET seen = to_timestamp(0) WHERE id = $1"
+
+
+_LOGS_STATEMENTS = {
+    "log_statement": ("none", "ddl"),
+    "log_min_duration_statement": ("-1",),
+    "log_min_duration_sample": ("-1",),
+    "log_transaction_sample_rate": ("0",),
+}
+"""With the values by which none of a gateway's statements is logged."""
 
 
 class PostgresGateways:
@@ -52,6 +63,18 @@ class PostgresGateways:
 
     async def clock(self) -> float:
         return float(await self._connections.run(lambda db: db.fetchval(_CLOCK)))
+
+    async def logged_by(self) -> list[str]:
+        """Return the settings by which the database logs prompts and code: as the parameters of
+        statements, all or slow ones."""
+        names = ["log_parameter_max_length", *_LOGS_STATEMENTS]
+        rows = await self._connections.run(lambda db: db.fetch(_LOG_SETTINGS, names))
+        found = {row["name"]: row["setting"] for row in rows}
+        if found.get("log_parameter_max_length") == "0":
+            return []
+        return [
+            name for name, off in _LOGS_STATEMENTS.items() if found.get(name, off[0]) not in off
+        ]
 
     async def leave(self, gateway: str) -> None:
         await self._connections.run(lambda db: db.execute(_LEAVE, gateway))

@@ -17,8 +17,8 @@ from vivace.store.migrating import check_version
 __all__ = ["PostgresKeys"]
 
 # One statement, so one snapshot: no key is seen without the revision that it belongs to. Unless the
-# revision is another, nothing is read but its row. Where somebody has deleted that row, all keys are
-# read each time: one that is revoked then must not stay.
+# revision is another, nothing is read but its row. Where somebody has deleted that row, all keys
+# are read each time: one that is revoked then must not stay.
 _CHANGED = """
 SELECT revision, ever, id, name, sha256, created_at, admin
 FROM (VALUES (true)) AS always (one)
