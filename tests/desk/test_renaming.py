@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.edits.renaming.rename_cases import CASES, Case, output_of
@@ -17,6 +18,7 @@ from vivace.desk.renaming import renamed_by_server
 from vivace.desk.targets import Target
 from vivace.syntax.languages import language_of
 from vivace.workspace.document import read
+from vivace.workspace.errors import Protected
 from vivace.workspace.language_server import server_for
 from vivace.workspace.paths import Workspace
 
@@ -107,6 +109,21 @@ def test_a_use_that_the_server_left_speaks_against_all_of_it(tmp_path: Path) -> 
     [finding] = edits[0].outcome.problems
     assert finding.code == "rename"
     assert "`load` in line 1 of left.py may be the same" in finding.person
+
+
+@pytest.mark.usefixtures("own_server")
+def test_a_protected_file_is_not_changed_by_a_rename_in_another(tmp_path: Path) -> None:
+    with pytest.raises(Protected, match=r"sitecustomize\.py was refused"):
+        rename(tmp_path / "work", two_files("sitecustomize.py"))
+
+
+@pytest.mark.usefixtures("own_server")
+def test_a_protected_file_that_stays_as_it_is_does_not_stop_a_rename(tmp_path: Path) -> None:
+    case = two_files("main.py")
+    files = {**case.files, "left-gdb.py": "# what load() needs\n"}
+    edits = rename(tmp_path / "work", msgspec.structs.replace(case, files=files))
+    assert edits is not None
+    assert {str(made.target.path) for made in edits} == {"lib.py", "main.py"}
 
 
 def test_a_server_is_not_started_for_what_the_scopes_prove(

@@ -32,12 +32,15 @@ def project(gateway: RunningGateway, tmp_path: Path) -> Project:
     outside = tmp_path / "outside.py"
     outside.write_text(SECRET)
     (made.root / ".gitignore").write_text("ignored.py\nbuilt/\n")
-    for name in ("ignored.py", ".env", "built/a.py", "inner/a.py", ".github/workflows/ci.yml"):
+    protected = (".github/workflows/ci.yml", "opencode.json", ".cargo/config.toml", "hook.py")
+    for name in ("ignored.py", ".env", "built/a.py", "inner/a.py", *protected):
         file = made.root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(SECRET)
     (made.root / "link.py").symlink_to(outside)
     (made.root / "linked").symlink_to(tmp_path)
+    (made.root / ".husky").mkdir()
+    (made.root / ".husky" / "pre-commit").symlink_to("../hook.py")
     os.mkfifo(made.root / "pipe.py")
     (made.root / "huge.py").write_bytes(b"#" * (6 << 20))
     (made.root / "binary.py").write_bytes(b"def load():\0\xff")
@@ -59,6 +62,10 @@ BY_NAME = [
     ".GIT/config",
     ".github/workflows/ci.yml",
     ".vscode/settings.json",
+    "opencode.json",
+    ".cargo/config.toml",
+    ".new-agent/hooks.json",
+    "hook.py",
     "ignored.py",
     "built/a.py",
     "inner",
@@ -120,6 +127,8 @@ def test_the_words_are_for_an_agent(project: Project) -> None:
     workflow = call(project, "edit_file", path=".github/workflows/ci.yml", instruction="x")
     assert "Only the user may have it changed" in workflow.text
     assert "name it yourself" not in workflow.text
+    opencode = call(project, "edit_file", path="opencode.json", instruction="x")
+    assert "starts the servers and formatters that it names" in opencode.text
     assert "git ignores it" in call(project, "edit_file", path="ignored.py", instruction="x").text
 
 

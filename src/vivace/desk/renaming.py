@@ -66,6 +66,8 @@ async def renamed_by_server(
             texts, doubt = await work.made(position_of(source, pointed.node))
     except (ServerFailed, WorkspaceError, EditError):
         return None
+    for name in texts.keys() - {str(target.path)}:
+        workspace.resolve(name)  # raises Protected; the target was named
     edits = list(_edits(files, texts, doubt, instruction))
     for made in edits:
         person.tell(Asked(made.plan, server.name))
@@ -90,7 +92,8 @@ def _concerned(workspace: Workspace, target: Target, old: str) -> dict[str, Targ
         if name in files or language is None or first is None:
             continue
         if language is first or language.name in FAMILIES.get(first.name, ()):
-            files[name] = Target(read(workspace.resolve(name)))
+            # To be read: a protected one is not changed.
+            files[name] = Target(read(workspace.resolve(name, allow=[name])))
     return files
 
 

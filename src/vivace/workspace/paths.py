@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vivace.workspace.errors import PathRefused, Protected, WorkspaceError, explain
-from vivace.workspace.protected import plain_name, why_protected
+from vivace.workspace.links import why_linked
+from vivace.workspace.protected import is_short_name, plain_name, why_protected
 
 __all__ = ["SafePath", "Workspace", "open_folder", "top_level"]
 
@@ -73,15 +74,19 @@ class Workspace:
         here = cwd or Path.cwd()
         return cls(top_level(here / path if path else here) or here)
 
-    def named(self, path: str | Path, cwd: Path | None = None, *, allowed: bool = True) -> SafePath:
-        """A path as the person types it: from the current folder, which may be any.
-
-        What a person names, they mean: ``allowed`` opens protected files.
+    def named(self, path: str | Path, cwd: Path | None = None) -> SafePath:
+        """Return the file that a person typed the path of, from the current folder, which may be
+        any. Protected files are opened if they are named so: through a link with an everyday name,
+        nobody can see which file it is.
         """
         full = os.path.join(cwd or Path.cwd(), Path(path).expanduser())  # noqa: PTH118 - keeps ".."
         if ".." in Path(full).parts:
             full = _without_links_above(full)
-        return self.resolve(full, allow=[full] if allowed else ())
+        found = self.resolve(full, allow=[full])
+        why = why_protected(found.parts)
+        if why is not None and why_protected(self._lexical(full) or Path(full).parts) is None:
+            raise Protected(found, why)
+        return found
 
     def resolve(self, path: str | Path, *, allow: Iterable[str | Path] = ()) -> SafePath:
         """The file a path means, from the root down, or PathRefused with the reason.
@@ -96,9 +101,16 @@ class Workspace:
             raise PathRefused(
                 f"{given} was refused: it leads out of {self.root}, where edits have to stay."
             )
-        why = why_protected(found.parts) or why_protected(self._lexical(given) or found.parts)
-        if why is not None and found not in [self._real(os.fspath(each)) for each in allow]:
-            raise Protected(found, why)
+        if found not in [self._real(os.fspath(each)) for each in allow]:
+            lexical = self._lexical(given) or found.parts
+            why = (
+                why_protected(found.parts)
+                or why_protected(lexical)
+                or why_linked(self.root, found.parts)
+            )
+            if why is not None:
+                raise Protected(found, why)
+        _refuse_short_names(found)
         _refuse_other_kinds(found)
         return found
 
@@ -178,6 +190,24 @@ def _wrong_with(given: str) -> str | None:
     if any(not plain_name(name) for name in names if name not in ("", ".")):
         return "it holds a name of nothing that can be seen"
     return None
+
+
+def _refuse_short_names(path: SafePath) -> None:
+    """A name that Windows made up for a file beside its own hides which file it is. Such a name is
+    not in the folder's listing, unless a file is really called so."""
+    for depth, name in enumerate(path.parts):
+        if is_short_name(name) and name not in _listing(path.root.joinpath(*path.parts[:depth])):
+            raise PathRefused(
+                f"{path} was refused: {name} may be a short name that Windows has for another "
+                "file. Give the name from the folder's listing."
+            )
+
+
+def _listing(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names alone
+    except OSError:
+        return []
 
 
 def _refuse_other_kinds(path: SafePath) -> None:
