@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import sys
 import time
@@ -35,6 +36,7 @@ from vivace.workspace.errors import (
     CannotUndo,
     CannotWrite,
     FileChanged,
+    PathRefused,
     WorkspaceError,
     explain,
     reason,
@@ -43,6 +45,7 @@ from vivace.workspace.paths import SafePath, Workspace, open_folder
 from vivace.workspace.write import (
     commit,
     discard,
+    is_temporary,
     missing_folders,
     remove,
     remove_folder,
@@ -58,6 +61,8 @@ __all__ = ["Change", "Entry", "Journal", "Restoration"]
 _MOST_EDITS = 50
 _MOST_BYTES = 50 * 1024 * 1024
 _PATIENCE_S = 10.0
+_NUMBER = re.compile(r"[0-9]{8,12}")
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True)
@@ -219,8 +224,9 @@ class Journal:
         except BaseException:
             self._roll_back(kept)
             raise
-        kept = self._mark(kept, "done")
-        self._prune()
+        with contextlib.suppress(OSError):  # all is done, which the next program finds out
+            self._mark(kept, "done")
+            self._prune()
         return kept.entry()
 
     def _roll_back(self, kept: _Kept) -> None:
@@ -230,16 +236,18 @@ class Journal:
                 if self._state_of(file) == file.new:
                     self._restore(file)
         except WorkspaceError as error:
-            self._mark(kept, "interrupted")
-            raise CannotWrite(
+            self._clear_up(kept.record)
+            step = "try again" if kept.record.undoes else "vivace undo"
+            raise CannotWrite(  # the next program finds out which files are new
                 f"The edit was stopped half-way, and not every file could be restored: {error} "
-                "When that is mended: vivace undo"
+                f"When that is mended: {step}"
             ) from error
         self._clear_up(kept.record)  # folders that are empty only now
-        self._path(kept).unlink()
+        with contextlib.suppress(OSError):  # the next program finds out that nothing is new
+            self._path(kept).unlink()
 
     def _restore(self, file: _File) -> None:
-        path = self._workspace.resolve(file.path, allow=[file.path])
+        path = self._unlinked(file.path)
         change = Change(path, _look_at(path).version, file.old, file.mode)
         if file.old is not None:
             stage(path, file.old, change.before, file.temporary, file.mode)
@@ -280,7 +288,7 @@ class Journal:
             last.setdefault(file.path, file)
         plan = []
         for name, file in first.items():
-            path = self._workspace.resolve(name, allow=[name])
+            path = self._unlinked(name)
             now = _look_at(path)
             ours = last[name].states() | {_digest(file.old)}
             changed = name in foreign or _digest(now.data) not in ours
@@ -312,42 +320,57 @@ class Journal:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[None]:
-        """One program at a time; what a killed one left is cleared up first."""
+        """One program at a time; what a killed one left is cleared up first.
+
+        Files of the workspace raise errors of their own, and what fails once they are changed is
+        left to the next program: an OSError comes from the journal, and before any change.
+        """
+        lock = None
         try:
             self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.folder.chmod(0o700)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock = self._locked()
+            self._recover()
+            yield
         except OSError as error:
             raise CannotWrite(
                 f"Nothing was changed: {self.folder}, where edits are noted to be undone later, "
                 f"cannot be used: {reason(error)}."
             ) from error
-        try:
-            self._wait_for(lock)
-            self._recover()
-            yield
         finally:
-            os.close(lock)
+            if lock is not None:
+                os.close(lock)
 
-    def _wait_for(self, lock: int) -> None:
+    def _locked(self) -> int:
+        """Return the handle of the lock, once no other program has it."""
         deadline = time.monotonic() + _PATIENCE_S
         while True:
+            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise CannotWrite(
-                        f"Nothing was changed: another vivace is changing files in {self._root}. "
-                        "Try again when it is done."
-                    ) from None
-                time.sleep(0.02)
-            else:
-                return
+                # Another program would not see the lock of a file that is not there any more.
+                if os.path.samestat(os.fstat(lock), (self.folder / "lock").lstat()):
+                    return lock
+            except (BlockingIOError, FileNotFoundError):
+                pass
+            except BaseException:
+                os.close(lock)
+                raise
+            os.close(lock)
+            if time.monotonic() > deadline:
+                raise CannotWrite(
+                    f"Nothing was changed: another vivace is changing files in {self._root}. "
+                    "Try again when it is done."
+                )
+            time.sleep(0.02)
 
     def _recover(self) -> None:
         for path in self.folder.glob("*.writing"):
             path.unlink()
+        for path in self.folder.glob("*.interrupted"):
+            with contextlib.suppress(CannotUndo):  # undo says what is wrong with it
+                self._clear_up(self._read(path).record)  # what could not be removed then
         for path in self.folder.glob("*.started"):
             kept = self._read(path)
             self._clear_up(kept.record)
@@ -374,6 +397,13 @@ class Journal:
         except WorkspaceError:
             return "something else"
 
+    def _unlinked(self, path: str) -> SafePath:
+        """Return the file of a record, which was reached without a link when it was made."""
+        found = self._workspace.resolve(path, allow=[path])
+        if str(found) != path:
+            raise PathRefused(f"{path} was not touched: something on the way to it is a link.")
+        return found
+
     def _safe(self, path: str) -> SafePath:
         """A path that was resolved when the record was made; links are not followed anyway."""
         return SafePath(self._root, tuple(path.split("/")))
@@ -385,7 +415,7 @@ class Journal:
         return max((int(path.stem) for path in self._files()), default=0) + 1
 
     def _files(self) -> Iterable[Path]:
-        return (path for path in self.folder.iterdir() if path.stem.isdecimal())
+        return (path for path in self.folder.iterdir() if _NUMBER.fullmatch(path.stem))
 
     def _write(self, kept: _Kept) -> None:
         path = self._path(kept)
@@ -399,7 +429,8 @@ class Journal:
             writing.rename(path)
             self._sync()
         except OSError as error:
-            writing.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                writing.unlink(missing_ok=True)
             raise CannotWrite(
                 f"Nothing was changed: the edit cannot be noted in {self.folder}, to be undone "
                 f"later: {reason(error)}."
@@ -424,9 +455,10 @@ class Journal:
 
     def _read(self, path: Path) -> _Kept:
         try:
-            record = msgspec.msgpack.decode(path.read_bytes(), type=_Record)
+            record = msgspec.msgpack.decode(_bytes_of(path), type=_Record)
             state = msgspec.convert(path.suffix[1:], type=_State)
-        except (OSError, msgspec.MsgspecError) as error:
+            _check(record)
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
             raise CannotUndo(
                 f"{path} cannot be read ({error}). If another version of Vivace did not write it, "
                 "remove it."
@@ -440,6 +472,23 @@ class Journal:
             size += path.stat().st_size
             if count and (count >= _MOST_EDITS or size > _MOST_BYTES):
                 path.unlink()
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Read a file of ours; a link, or what would have to be waited for, is none."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_LINK)
+    with open(handle, "rb") as file:  # noqa: PTH123 - a handle
+        return file.read()
+
+
+def _check(record: _Record) -> None:
+    """Raise ValueError if the record was not written by us: it names files to be removed."""
+    for path in (*record.folders, *(file.path for file in record.files)):
+        if not path or {"", ".", ".."}.intersection(path.split("/")) or "\0" in path:
+            raise ValueError(f"it names {path!r}, which is no path in a work tree")
+    for file in record.files:
+        if not is_temporary(file.temporary):
+            raise ValueError(f"it names {file.temporary!r}, which is no temporary file of ours")
 
 
 def _planned(change: Change) -> _File | None:

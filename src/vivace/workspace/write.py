@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -26,6 +27,7 @@ from vivace.workspace.paths import SafePath, open_folder
 __all__ = [
     "commit",
     "discard",
+    "is_temporary",
     "missing_folders",
     "remove",
     "remove_folder",
@@ -53,6 +55,10 @@ def replace(path: SafePath, data: bytes, before: Version | None) -> None:
 
 def temporary_name() -> str:
     return f".vivace-{secrets.token_hex(8)}.tmp"
+
+
+def is_temporary(name: str) -> bool:
+    return re.fullmatch(r"\.vivace-[0-9a-f]{16}\.tmp", name) is not None
 
 
 def stage(
