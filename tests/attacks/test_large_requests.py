@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.fleets import KEY, RunningNode
 from tests.support.http import RESPONSES
 from tests.support.loop_turns import CountingLoop
 from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.socket import Socket
+from tests.support.waiting import eventually
+from vivace.engines.scripted import Reply, Say
 from vivace.protocol.bounds import MAX_ITEMS, MAX_VALUES
 
 ITEMS = 4_000
@@ -106,14 +109,15 @@ def loops() -> list[CountingLoop]:
     return []
 
 
+def new_loop(loops: list[CountingLoop]) -> CountingLoop:
+    loops.append(CountingLoop())
+    return loops[-1]
+
+
 @pytest.fixture(scope="module")
 def gateway(loops: list[CountingLoop]) -> Iterator[RunningGateway]:
-    def new_loop() -> CountingLoop:
-        loops.append(CountingLoop())
-        return loops[-1]
-
     config = configuration(engine={"context": 10**9})
-    with RunningGateway(config=config, loop=new_loop) as running:
+    with RunningGateway(config=config, loop=lambda: new_loop(loops)) as running:
         yield running
 
 
@@ -176,3 +180,42 @@ def test_a_conversation_that_grows_by_continuing_it_is_bounded(gateway: RunningG
         assert kinds == ["response.completed"] * (len(kinds) - 1) + ["error"]
         assert (ended["status"], ended["error"]["code"]) == (413, "request_too_large")
         assert "Leave out its oldest items" in ended["error"]["message"]
+
+
+def test_large_requests_end_no_stream_that_an_engine_node_writes(
+    monkeypatch: pytest.MonkeyPatch, loops: list[CountingLoop]
+) -> None:
+    monkeypatch.setenv("VIVACE_FLEET_KEY", KEY)
+    endless = Reply(when="endless", then=(Say(" word", times=10_000_000),))
+    items = several(ASSISTANT, USER)[: ITEMS // 2]
+    schema = {"type": "function", "name": "f", "parameters": {"a": [{}] * ITEMS}}
+    bodies: list[dict[str, Any]] = [
+        {"input": items, "store": False},
+        {"input": items, "truncation": "auto"},
+        {"input": "x", "tools": [schema]},
+    ]
+    with RunningNode("a", [endless], rate=50, slots=4) as node:
+        config = configuration(
+            engines=[],
+            tiers=[{"name": "fast", "engines": ["coder"]}],
+            fleet={"engines": [node.url]},
+        )
+        with (
+            RunningGateway(config=config, loop=lambda: new_loop(loops)) as gateway,
+            Socket(gateway.url) as victim,
+            gateway.http as http,
+        ):
+            eventually(lambda: http.get("/readyz").is_success)
+            victim.create("endless", model="fast")
+            numbers = [victim.until("response.output_text.delta")["sequence_number"]]
+            loops[-1].most_calls = 0
+            for body in bodies:
+                answer = http.post(RESPONSES, json={"model": "fast", **body})
+                assert answer.status_code == 200, answer.text
+            assert loops[-1].most_calls < CALLS_PER_ITEM * len(items)
+            for _ in range(50):
+                event = victim.read()
+                assert event["type"] == "response.output_text.delta"
+                numbers.append(event["sequence_number"])
+            assert numbers == list(range(numbers[0], numbers[0] + 51))
+            assert node.running == 1
