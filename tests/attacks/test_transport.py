@@ -238,6 +238,21 @@ def test_a_head_is_bounded_in_all_its_parts(server: Serve, head: bytes) -> None:
     assert b"headers are more than this server takes" in answer
 
 
+def test_a_trailer_is_no_header(server: Serve) -> None:
+    """Though all of the request came at once, before anything of it was looked at."""
+    body = json.dumps(create("hi", store=False)).encode()
+    chunks = b"%x\r\n%b\r\n0\r\n" % (len(body), body)
+    whole = request("POST /v1/responses").replace(
+        b"content-length: 0", b"transfer-encoding: chunked\r\nconnection: close"
+    )
+    key = next(line for line in whole.split(b"\r\n") if line.startswith(b"Authorization"))
+    with plug(server, whole + chunks + b"idempotency-key: k\r\n\r\n") as one:
+        assert heard(one).startswith(b"HTTP/1.1 200 ")  # with a key it would have to be stored
+    keyless = whole.replace(key + b"\r\n", b"")
+    with plug(server, keyless + chunks + key + b"\r\n\r\n") as one:
+        assert heard(one).startswith(b"HTTP/1.1 401 ")
+
+
 # -- how many -----------------------------------------------------------------------------------
 
 

@@ -53,6 +53,7 @@ class HttpConnection(HttpToolsProtocol):
         "_piece_bytes",
         "_pieces",
         "_refused",
+        "_trailers",
         "_unwanted",
     )
 
@@ -76,7 +77,7 @@ class HttpConnection(HttpToolsProtocol):
         """Bytes since the last that came to anything: of a head, a trailer, a chunk's size."""
         self._brought = 0
         """Bytes of the body since we last asked ourselves whether it is late."""
-        self._pieces = self._piece_bytes = 0
+        self._pieces = self._piece_bytes = self._trailers = 0
         self._fault = NO_HTTP
         self._unwanted: RequestError | None = None
         """Why this connection is one too many, if it is."""
@@ -140,13 +141,18 @@ class HttpConnection(HttpToolsProtocol):
         if len(self._answering) >= PIPELINED:
             self._stop_parsing(TOO_MANY_AT_ONCE)
         super().on_message_begin()
-        self._part, self._moved = "head", True
+        self._part, self._moved, self._trailers = "head", True, 0
         self.scope["extensions"] = {ABORT: self.abort}  # type: ignore[dict-item]
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self.headers) >= HEADERS:
+        if len(self.headers) + self._trailers >= HEADERS:
             self._stop_parsing(HEAD_TOO_LARGE)
-        super().on_header(name, value)
+        if self._part == "body":
+            # Never merged into the headers: whoever stands before this server, and checks or takes
+            # out some of these, has not seen it.
+            self._trailers += 1
+        else:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self._pending > HEAD_BYTES:  # of what came at once, which may be of a body too
