@@ -12,7 +12,7 @@ from lsprotocol.types import TextDocumentContentChangeWholeDocument
 from vivace.lsp import files as files_module
 from vivace.lsp.documents import Document
 from vivace.lsp.files import Files, folders_on_disk, name_for
-from vivace.workspace.errors import PathRefused
+from vivace.workspace.errors import PathRefused, WorkspaceError
 from vivace.workspace.ignore import why_not_read
 from vivace.workspace.paths import SafePath
 
@@ -156,3 +156,36 @@ def test_what_is_no_text_is_not_read(files: Files, folder: Path) -> None:
     document = opened(files, folder / "data", "\0\1")
     assert "not text" in why_not(files, document)
     assert not files.known_to_be_readable(document)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:a.py",
+        "file:///",
+        "file:///\ud800.py",
+        "file:///a%00.py",
+        "file:///" + "d/" * 50_000 + "a.py",
+        "file://elsewhere/{folder}/a.py",
+        "file://elsewhere{folder}/a.py",
+        "file:////elsewhere/share/a.py",
+        "file:///c%3A/a.py",
+        "untitled:" + "a" * 5000,
+        "untitled:..",
+        "http://127.0.0.1/a.py",
+        "file://[",
+        "",
+    ],
+    ids=lambda uri: uri[:40],
+)
+def test_an_address_that_is_none_of_a_file_here_is_refused_in_words(
+    files: Files, folder: Path, uri: str
+) -> None:
+    with pytest.raises(WorkspaceError) as refused:
+        files.find(uri.format(folder=folder))
+    assert str(refused.value).endswith(".")
+    assert why_not(files, opened(files, uri.format(folder=folder))) == str(refused.value)
+
+
+def test_an_address_may_name_this_machine(files: Files, folder: Path) -> None:
+    assert files.find(f"file://localhost{folder}/a.py").path.absolute == folder / "a.py"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,10 @@ _PASTED = 16
 """Characters; who types puts in fewer at once, and every key has more."""
 _ON_DISK = frozenset({"file", "vscode-notebook-cell"})
 _UNTITLED = "untitled"
+_THIS_MACHINE = frozenset({"", "localhost"})
+"""Hosts of addresses as RFC 8089 has them; another one is a share of another machine."""
+_MAX_PATH = 4096
+"""Characters; no system takes a longer path."""
 _OTHER_IDS = {"javascriptreact": "javascript", "typescriptreact": "tsx"}
 """What editors call languages that we call otherwise."""
 _SUFFIXES = {language.name: language.suffixes[0] for language in LANGUAGES}
@@ -154,11 +159,15 @@ def folders_on_disk(uris: Iterable[str]) -> list[Path]:
 def _parts_of(uri: str) -> tuple[str, Path]:
     """The scheme and the path."""
     try:
-        scheme, path = urlsplit(uri).scheme, path_of(uri)
+        (scheme, host, *_), path = urlsplit(uri), path_of(uri)
     except ValueError:
         raise PathRefused("Its address is none of a file.") from None
-    if "\0" in str(path):
-        raise PathRefused("No file has a NUL in its name.")
+    if scheme in _ON_DISK and not (path.is_absolute() and host in _THIS_MACHINE):
+        raise PathRefused("Its address is none of a file of this machine.")
+    if any(unicodedata.category(each) in ("Cc", "Cs") for each in str(path)):
+        raise PathRefused("Its address holds characters that no name of a file has.")
+    if len(str(path)) > _MAX_PATH:
+        raise PathRefused("Its address is longer than that of any file.")
     return scheme, path
 
 

@@ -69,6 +69,9 @@ from vivace.lsp.synchronization import Synchronization
 
 __all__ = ["Server", "serve"]
 
+_MAX_HEADER_BYTES = 1_000
+_MAX_MESSAGE_BYTES = 256_000_000
+"""More than any document that an editor sends; a client that announces more would fill memory."""
 _SWITCH_S = 0.001
 """After which a thread that looks at a file gives way to whoever types; Python's own is 5 ms."""
 
@@ -187,17 +190,23 @@ class Server:
 
 
 class _InTurn:
-    """Reads a message when whoever answers the one before has begun: what they look at first is the
-    text as it was when they were asked."""
+    """Reads a message when the handler of the one before has begun, so that a handler first sees
+    the text as it was when it was asked. After what is too long to be a message nothing is read."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
 
     async def readline(self) -> bytes:
         await asyncio.sleep(0)
-        return await self._reader.readline()
+        try:
+            line = await self._reader.readline()
+        except ValueError:  # longer than what the reader keeps
+            return b""
+        return line if len(line) <= _MAX_HEADER_BYTES else b""
 
     async def readexactly(self, count: int) -> bytes:
+        if count > _MAX_MESSAGE_BYTES:
+            raise asyncio.IncompleteReadError(b"", count)
         return await self._reader.readexactly(count)
 
 

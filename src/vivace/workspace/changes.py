@@ -116,7 +116,7 @@ def _base(root: Path, revision: str) -> str:
 
 
 def _commit(root: Path, name: str) -> str | None:
-    if name.startswith("-"):
+    if name.startswith("-") or not name.isprintable():
         return None
     asked = ("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
     return run_git(root, *asked, accept=(0, 1, 128)).decode().strip() or None
