@@ -20,9 +20,9 @@ STEPS = 120
 class Story:
     """Things that happen, by chance."""
 
-    def __init__(self, seed: int, window: int) -> None:
+    def __init__(self, seed: int, window: int, window_bytes: int) -> None:
         self.random = Random(seed)
-        self.world = World(window)
+        self.world = World(window, window_bytes)
         self.happened: Counter[str] = Counter()
         for gateway in self.world.gateways:
             self.world.connect(gateway)
@@ -166,10 +166,16 @@ class Story:
         self.world.pass_time(self.random.choice((0.1, 0.5, 1.0, PATIENCE)))
 
 
-@given(seed=st.integers(0, 2**64), window=st.integers(1, 4))
+@given(
+    seed=st.integers(0, 2**64),
+    window=st.integers(1, 4),
+    window_bytes=st.sampled_from((1, 100, 300, 1_000_000)),
+)
 @settings(max_examples=examples(300))
-def test_what_is_read_is_what_was_said_and_nothing_is_left_over(seed: int, window: int) -> None:
-    story = Story(seed, window)
+def test_what_is_read_is_what_was_said_and_nothing_is_left_over(
+    seed: int, window: int, window_bytes: int
+) -> None:
+    story = Story(seed, window, window_bytes)
     story.tell_it()
     world = story.world
     world.quiet()
@@ -205,6 +211,7 @@ def nothing_left(world: World) -> None:
     assert not node._logs
     assert not node._of_turn
     assert node._bytes == 0
+    assert node._open_bytes == 0
     assert len(node._peers) == 2
     for peer in node._peers.values():
         assert not peer.reading

@@ -23,6 +23,10 @@ from vivace.conversation.deltas import (
 from vivace.conversation.log import Begun, Failed, Jumped, Placed, Said, Stopped
 from vivace.errors import LinkError
 from vivace.link.frames import (
+    MAX_AT_ONCE,
+    MAX_CHUNKS,
+    MAX_FRAME,
+    MAX_MESSAGES,
     Attach,
     Beat,
     Broke,
@@ -34,6 +38,8 @@ from vivace.link.frames import (
     Load,
     Loads,
     Log,
+    Measure,
+    Measured,
     NeedHistory,
     Offer,
     Piece,
@@ -51,7 +57,7 @@ from vivace.link.frames import (
     decode_to_node,
     encode,
 )
-from vivace.link.pieces import PIECE, Joiner, cut
+from vivace.link.pieces import PIECE, ByteBudget, Joiner, cut, frames_of
 from vivace.protocol.items import FunctionCall, InputText, Message, Reasoning
 
 RAW = Raw(msgspec.msgpack.encode({"any": [1, "thing"]}))
@@ -65,7 +71,7 @@ ENTRIES = (
     Placed(1, 2, 0.5),
     Begun(1, summary=True),
     Said(2, ReasoningDelta("hm", (7,))),
-    Said(2, TextDelta("é\U0001f600", [{"logprob": -0.5}], (1, 2))),
+    Said(2, TextDelta("é\U0001f600", [], (1, 2))),
     Said(2, CallOpened("f", True, "space", "call_1", (3,))),
     Said(2, CallText("{}")),
     Stopped(3, "steer", "resp_2"),
@@ -167,6 +173,43 @@ def test_deep_and_boastful_frames_cost_nothing(frame: bytes) -> None:
         assert most < 1_000_000
 
 
+WORD = Said(0, TextDelta("x"))
+
+
+@pytest.mark.parametrize(
+    ("decode", "frame"),
+    [
+        (decode_to_gateway, [Beat()] * (MAX_MESSAGES + 1)),
+        (decode_to_node, [Beat()] * (MAX_MESSAGES + 1)),
+        (decode_to_gateway, [Log((Chunk(1, 0, (WORD,) * (MAX_AT_ONCE + 1), Tallied()),))]),
+        (decode_to_gateway, [Log((Chunk(1, 0, (), Tallied()),) * (MAX_CHUNKS + 1))]),
+        (decode_to_gateway, [Loads((Load("e", True, 1, 2, 3),) * 65, 4)]),
+        (decode_to_gateway, [Welcome("n", "i", 1, (Offer("e", b"", 1, 0, "no", None),) * 65)]),
+        (decode_to_gateway, [Welcome("n" * 257, "i", 1, ())]),
+        (decode_to_gateway, [Welcome("\x1b[2J", "i", 1, ())]),
+        (decode_to_gateway, [Welcome("n", "i", 1, (Offer("a\nb", b"", 1, 0, "no", None),))]),
+        (decode_to_gateway, [Welcome("n", "i", 1, (Offer("e", b"x" * 20_000, 1, 0, "no", 1.0),))]),
+        (decode_to_gateway, [Measured(1, (1,) * 65)]),
+        (decode_to_gateway, [Log((Chunk(1, 0, (Said(0, TextDelta("", [[]])),), Tallied()),))]),
+        (decode_to_node, [Hello("g" * 257)]),
+        (decode_to_node, [Hello("g", (1,) * 17)]),
+        (decode_to_node, [Measure(1, "e", "m", ((),) * 65)]),
+    ],
+)
+def test_more_of_anything_than_an_end_ever_sends_is_refused(
+    decode: Decode, frame: list[Any]
+) -> None:
+    with pytest.raises(LinkError):
+        decode(encode(frame))
+
+
+@pytest.mark.parametrize(("decode", "said"), BOTH)
+def test_message_that_came_in_pieces_comes_alone(decode: Any, said: list[Any]) -> None:
+    assert decode(encode(said[:1]), joined=True) == said[:1]
+    with pytest.raises(LinkError):
+        decode(encode(said[:2]), joined=True)
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -176,7 +219,12 @@ def test_deep_and_boastful_frames_cost_nothing(frame: bytes) -> None:
         Run(1, "r", "t", 1, 1, "e", "o", float("nan"), RAW),
         Run(1, "r", "t", 1, 1, "e", "o", float("inf"), RAW),
         Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, spent=Tokens(2**60)),
+        Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, cost=-1.0),
+        Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, cost=float("nan")),
+        Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, cost=float("inf")),
+        Run(1, "r", "t", 1, 1, "e", "o", 1.0, RAW, first_token=float("nan")),
         Heard((Reach(1, -1, 1),)),
+        Heard((Reach(1, 1, 1, free_bytes=-1),)),
     ],
 )
 def test_numbers_that_mean_nothing_are_refused(message: Any) -> None:
@@ -241,3 +289,51 @@ class TestPieces:
         for number in range(50):
             assert joiner.take(Piece(number, True, b"x" * 40)) is None
             assert joiner.take(Piece(number, False, b"x" * 40)) is not None
+
+    def test_links_share_a_budget_and_the_one_that_holds_most_is_ended(self) -> None:
+        ended: list[str] = []
+        budget = ByteBudget(100)
+        hoarder, other, third = (
+            Joiner(1000, budget, lambda name=name: ended.append(name))  # type: ignore[misc]
+            for name in ("hoarder", "other", "third")
+        )
+        hoarder.take(Piece(1, True, b"x" * 60))
+        other.take(Piece(1, True, b"x" * 30))
+        assert other.take(Piece(1, False, b"y" * 30)) == b"x" * 30 + b"y" * 30
+        assert ended == ["hoarder"]
+        third.take(Piece(1, True, b"x" * 90))
+        with pytest.raises(LinkError):  # it is the one that holds most
+            third.take(Piece(1, True, b"x" * 20))
+        third.close()
+        other.take(Piece(2, True, b"x" * 100))
+        assert ended == ["hoarder"]
+
+
+class TestFramesOf:
+    @given(sizes=st.lists(st.integers(0, 3 * PIECE), max_size=12))
+    def test_messages_come_in_their_order_in_frames_that_fit(self, sizes: list[int]) -> None:
+        messages = [Refused(number, "x" * size) for number, size in enumerate(sizes)]
+        came: list[Any] = []
+        for frame in frames_of(messages):
+            alone = len(frame) > PIECE
+            came += decode_to_gateway(frame, joined=alone)
+        assert came == messages
+
+    def test_many_small_messages_are_cut_by_their_number(self) -> None:
+        frames = [*frames_of([Beat()] * (2 * MAX_MESSAGES + 1))]
+        assert [len(decode_to_gateway(each)) for each in frames] == [MAX_MESSAGES, MAX_MESSAGES, 1]
+
+    def test_nothing_is_encoded_before_it_is_asked_for(self) -> None:
+        """A thousand answers of a megabyte each, of one log, must not be a gigabyte."""
+        found = Found(1, "r", "e", 2, 3, b"x" * 1_000_000, b"", Tokens())
+        tracemalloc.start()
+        for frame in frames_of([found] * 1000):
+            assert len(frame) > 1_000_000
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 10_000_000
+
+    def test_pieces_and_frames_fit_what_a_websocket_takes(self) -> None:
+        pieces = [*cut(2**63, b"x" * (PIECE + 1))]
+        assert max(map(len, pieces)) <= MAX_FRAME
+        assert max(map(len, frames_of([Refused(1, "x")] * 50_000))) <= PIECE

@@ -14,7 +14,9 @@ from msgspec import Raw
 
 from vivace.conversation.deltas import Finished, TextDelta, Tokens
 from vivace.conversation.log import Entry, Said
+from vivace.link.flow import weight
 from vivace.link.frames import (
+    WINDOW_BYTES,
     Attach,
     Broke,
     Chunk,
@@ -71,9 +73,9 @@ class Reader:
 
 
 class Gateway:
-    def __init__(self, name: str, window: int) -> None:
-        self.name, self.window = name, window
-        self.end = GatewayEnd(window=window)
+    def __init__(self, name: str, window: int, window_bytes: int) -> None:
+        self.name, self.window, self.window_bytes = name, window, window_bytes
+        self.end = GatewayEnd(window=window, window_bytes=window_bytes)
         self.link: Link | None = None
         self.shown: list[str] = []
         """Turns, the newest last."""
@@ -101,10 +103,10 @@ class Made:
 
 
 class World:
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, window_bytes: int = WINDOW_BYTES) -> None:
         self.now = 0.0
         self.incarnation = 0
-        self.gateways = [Gateway(name, window) for name in ("a", "b")]
+        self.gateways = [Gateway(name, window, window_bytes) for name in ("a", "b")]
         self.readers: list[Reader] = []
         self.made: dict[str, Made] = {}
         self.begun: Counter[str] = Counter()
@@ -278,9 +280,12 @@ class World:
         end = gateway.end
         end._last += 1
         run = msgspec.structs.replace(run, stream=end._last, epoch=epoch, credit=gateway.window)
-        stream = end._streams[end._last] = Stream(run, run, holds=holds)
+        window, room = gateway.window, gateway.window_bytes
+        stream = end._streams[end._last] = Stream(
+            run, run, holds=holds, window=window, window_bytes=room
+        )
         stream.begun = True
-        wanted = Attach(end._last, run.turn, epoch, 0, holds, run.run, gateway.window)
+        wanted = Attach(end._last, run.turn, epoch, 0, holds, run.run, window, room)
         gateway.say([wanted])
         self.readers.append(Reader(gateway, stream, holds, asked=False))
 
@@ -306,7 +311,10 @@ class World:
         if log is not None and log.holder is not None:
             took = max(r.stream.taken for r in self.readers if r.holds and r.run == name)
             assert len(made.log) < took + self.gateways[0].window, "its holder is too far behind"
-        self._said(name, Said(0, TextDelta(f"{name}.{len(made.log)}")))
+            untaken = sum(map(weight, made.log[took:]))
+            assert untaken < self.gateways[0].window_bytes, "its holder is too many bytes behind"
+        number = len(made.log)
+        self._said(name, Said(0, TextDelta(f"{name}.{number}".ljust(37 * number % 101))))
         return True
 
     def finish(self, name: str) -> None:
@@ -335,6 +343,7 @@ class World:
             waiting = list(reader.stream.entries)
             assert waiting == log[len(reader.took) : len(reader.took) + len(waiting)]
             assert len(waiting) <= reader.gateway.window
+            assert sum(map(weight, waiting[:-1])) < reader.gateway.window_bytes
             holders = [each for each in self.readers if each.holds and each.run == reader.run]
             told = max((len(each.took) for each in holders), default=0)
             assert reader.stream.told < max(told, 1), "others hear what its holder has not told"

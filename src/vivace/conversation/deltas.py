@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import astuple
 
 __all__ = [
+    "MAX_TOKENS",
     "CallOpened",
     "CallText",
     "Delta",
@@ -20,15 +22,21 @@ __all__ = [
     "TextDelta",
     "TokenCount",
     "Tokens",
+    "content_bytes",
 ]
 
 TokenCount = Annotated[int, Meta(le=2**53)]
 """As an engine counts: no more than stores, links and JSON readers have room for, sums included."""
+MAX_TOKENS = 2**31 - 1
+"""No engine has counted more, whatever it says; more would not fit where counts are stored."""
+_ID_BYTES = 8
 
 
 class TextDelta(Struct, frozen=True, gc=False, array_like=True, tag=0):
     text: str
-    logprobs: list[Any] = []
+    logprobs: Annotated[list[Any], Meta(max_length=0)] = []
+    """Always empty: no engine gives any, and requests for them are refused. A list of anything
+    would take 60 times its bytes in memory when it is decoded."""
     ids: tuple[int, ...] = ()
 
 
@@ -64,6 +72,10 @@ class Tokens(Struct, frozen=True, array_like=True):
     rejected: TokenCount = 0
     """Drafted tokens that the model would not have written."""
 
+    def within(self, most: int) -> Tokens:
+        """Return these counts as no less than 0 and no more than ``most``."""
+        return Tokens(*(min(max(count, 0), most) for count in astuple(self)))
+
 
 class Finished(Struct, frozen=True, array_like=True, tag=4):
     """The last delta: why generation ended, and what it cost."""
@@ -73,3 +85,17 @@ class Finished(Struct, frozen=True, array_like=True, tag=4):
 
 
 Delta = TextDelta | ReasoningDelta | CallOpened | CallText | Finished
+
+
+def content_bytes(delta: Delta) -> int:
+    """Return about how many bytes what a delta says takes in memory.
+
+    Both ends of a link to an engine node count by this, so another result needs a new version of
+    the link.
+    """
+    if isinstance(delta, TextDelta | ReasoningDelta | CallText):
+        return len(delta.text) + _ID_BYTES * len(delta.ids)
+    if isinstance(delta, CallOpened):
+        names = len(delta.name) + len(delta.namespace or "") + len(delta.call_id or "")
+        return names + _ID_BYTES * len(delta.ids)
+    return 0

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from vivace.conversation.log import Entry, unpack
-from vivace.engines.remote import Node, Reading
+from vivace.engines.remote import Node
+from vivace.engines.remote_stream import Reading
 from vivace.errors import EngineAbsent, LogError
 from vivace.link.frames import Found
 

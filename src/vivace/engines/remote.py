@@ -22,20 +22,17 @@ from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
 
-from vivace.conversation.deltas import Delta, Finished
-from vivace.conversation.log import Begun, Entry, Placed, Said
-from vivace.engines.base import Bounds, Card, Continues, Generates, OnRecord, Tally, Tell, Work
+from vivace.conversation.deltas import Delta
+from vivace.engines.base import Bounds, Card, Continues, Generates, OnRecord, Tell, Work
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.messages import estimate_tokens
 from vivace.engines.remote_lengths import Questions
-from vivace.engines.remote_work import RemoteTrace, decode_cards, encode_work, failure_of
+from vivace.engines.remote_stream import Reading
+from vivace.engines.remote_work import decode_cards, encode_work
 from vivace.errors import (
     EngineAbsent,
     EngineBusy,
-    EngineDied,
-    EngineError,
     EngineRefused,
-    HeldElsewhere,
     LinkError,
 )
 from vivace.link.frames import (
@@ -43,7 +40,6 @@ from vivace.link.frames import (
     SUBPROTOCOL,
     WINDOW,
     Drain,
-    Found,
     Hello,
     Measured,
     Offer,
@@ -54,11 +50,13 @@ from vivace.link.frames import (
     Welcome,
     decode_to_gateway,
 )
-from vivace.link.gateway_end import GatewayEnd, Gone, Stream
+from vivace.link.gateway_end import GatewayEnd, Stream
+from vivace.link.pieces import MAX_JOINED_TO_GATEWAY, Joiner
+from vivace.logs import place_of
 from vivace.protocol.items import Item
 from vivace.scheduling.queue import KINDS
 
-__all__ = ["Address", "Node", "Reading", "RemoteEngine", "Slot"]
+__all__ = ["Address", "Node", "RemoteEngine", "Slot"]
 
 log = logging.getLogger("vivace.link")
 
@@ -75,11 +73,16 @@ _TELL_WITHIN = 0.005
 """Seconds after which the node is told what came."""
 _PATIENCE = 2.0
 """Seconds for which the node goes on at least while the link is broken."""
-_LOOK_ELSEWHERE = 0.05
-"""Seconds after which one that waits looks whether it would begin elsewhere."""
 
 
 _UNTRIED = "not reached yet"
+
+
+class _Dial(connect):
+    """Dials a node, and nobody whom that names instead: a redirect would take the key along."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        return exc
 
 
 class Address(Struct, frozen=True):
@@ -140,16 +143,8 @@ class Node:
             try:
                 async with self._dialled() as connection:
                     trouble = await self._talk(connection)
-            except InvalidHandshake as error:
-                trouble = _not_let_in(error)
-            except ConnectionRefusedError:
-                trouble = "nothing listens there"
-            except ssl.SSLError as error:
-                trouble = f"no encrypted link: {error.reason or error}; look at fleet.ca"
-            except LinkError as error:
-                trouble = str(error)
-            except (OSError, WebSocketException) as error:
-                refused, trouble = False, f"cannot be reached: {type(error).__name__}"
+            except Exception as error:  # noqa: BLE001 - whatever a node says ends its link alone
+                trouble, refused = _trouble_of(error)
             finally:
                 self._unlinked()
             if trouble:
@@ -162,7 +157,7 @@ class Node:
             tries += 1
 
     def _dialled(self) -> connect:
-        return connect(
+        return _Dial(
             f"{self._address.url}/link",
             additional_headers={"Authorization": f"Bearer {self._address.key}"},
             subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
@@ -198,7 +193,8 @@ class Node:
         """From the first word on this link to its last. Why it came to nothing, if it did."""
         if self._giving_up is not None:  # it lives
             self._give_up_in(_LINK_BROKEN)
-        socket = LinkSocket[ToNode, ToGateway](connection, decode_to_gateway)
+        joiner = Joiner(MAX_JOINED_TO_GATEWAY)
+        socket = LinkSocket[ToNode, ToGateway](connection, decode_to_gateway, joiner=joiner)
         socket.say([Hello(self._gateway)])
         sending = asyncio.create_task(socket.send())
         try:
@@ -220,19 +216,23 @@ class Node:
         for message in messages:
             if isinstance(message, Welcome):
                 self._welcomed(socket, message)
-                continue
-            if isinstance(message, Measured):
+            elif self._socket is not socket:
+                raise LinkError("The node must say welcome first.")
+            elif isinstance(message, Measured):
                 self._questions.told(message)
-                continue
-            streams, answers = self._end.received(message)
-            self._wake(streams)
-            for answer in answers:
-                socket.say_large(answer)
+            else:
+                streams, answers = self._end.received(message)
+                self._wake(streams)
+                for answer in answers:
+                    socket.say_large(answer)
         if self._telling is None:  # after beats, too: more may have been told since the last word
             self._telling = asyncio.get_running_loop().call_later(_TELL_WITHIN, self._tell)
 
     def _welcomed(self, socket: LinkSocket[ToNode, ToGateway], welcome: Welcome) -> None:
+        if self._socket is socket:
+            raise LinkError("The node said welcome twice.")
         self.name = welcome.node or self._address.url.partition("://")[2]
+        engines = self._offered(welcome.offers)
         self.incarnation, self.version = welcome.incarnation, welcome.version
         self.trouble = None
         self._give_up_in(None)
@@ -241,13 +241,17 @@ class Node:
         self._socket = socket
         for message in messages:
             socket.say_large(message)
-        before = {engine.offer: engine for engine in self.engines}
-        self.engines = tuple(
-            before.get(offer) or RemoteEngine(self, offer) for offer in welcome.offers
-        )
+        self.engines = engines
         log.info("linked to engine node %s", self.name)
         self.linked.set()
         self._changed(self)
+
+    def _offered(self, offers: Sequence[Offer]) -> tuple[RemoteEngine, ...]:
+        """Its engines; those that it offered before in the same way stay as they are."""
+        if len({offer.name for offer in offers}) < len(offers):
+            raise LinkError("The node offers two engines of one name.")
+        before = {engine.offer: engine for engine in self.engines}
+        return tuple(before.get(offer) or RemoteEngine(self, offer) for offer in offers)
 
     def _unlinked(self) -> None:
         if self._socket is None:
@@ -343,6 +347,9 @@ class Node:
         reading.tells(work)
         try:
             self._socket.say_large(sent)
+        except LinkError as error:
+            reading.close()
+            raise EngineBusy(f"Engine node {self.name}: {error}", retry_after=1.0) from None
         except BaseException:
             reading.close()
             raise
@@ -408,112 +415,20 @@ class Node:
             self._socket.say([stop])
 
 
-class Reading:
-    """What a node enters into its log of one run."""
-
-    def __init__(self, node: Node, stream: Stream, wake: asyncio.Event) -> None:
-        self._node = node
-        self._stream = stream
-        self._wake = wake
-        self._told = -1
-        """Who only reads it knows of the holder's telling so far."""
-
-    def tells(self, work: Work) -> None:
-        """What is told of it here, others may be told: as far as this says."""
-        if work.on_record is not None:
-            self._stream.last_told = work.on_record.last_told
-
-    async def found(self) -> Found | None:
-        """What the node has of a turn that another gateway began; None if that is nothing."""
-        stream = self._stream
-        while stream.found is None and stream.gone is None:
-            self._wake.clear()
-            await self._wake.wait()
-        return stream.found
-
-    @property
-    def ready(self) -> bool:
-        """Whether something was heard that was not taken yet."""
-        return bool(self._stream.entries)
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more comes than was heard."""
-        return self._stream.finished or self._stream.gone is not None
-
-    async def entry(self, tally: Tally | None = None) -> Entry:
-        """The next; what the engine has taken so far is noted in ``tally``."""
-        stream = self._stream
-        while not stream.entries:
-            if stream.gone is not None:
-                self._note(tally)
-                raise self._why(stream.gone)
-            self._wake.clear()
-            await self._wake.wait()
-        self._note(tally)
-        entry = stream.take()
-        self._node.took(stream)
-        return entry
-
-    async def along(self) -> tuple[list[Entry], int] | None:
-        """What its holder has of it that is new here, and the number of the last event that it has
-        told. None when no more comes."""
-        stream = self._stream
-        while not stream.entries and stream.told <= self._told:
-            if self.over:
-                return None
-            self._wake.clear()
-            await self._wake.wait()
-        entries = [stream.take() for _ in range(len(stream.entries))]
-        self._told = stream.told
-        self._node.took(stream)
-        return entries, stream.told
-
-    async def begun(self, tell: Tell, leaves: Callable[[], bool]) -> None:
-        """Returns when an engine has begun with it."""
-        waits = False
-        while True:
-            try:
-                async with asyncio.timeout(_LOOK_ELSEWHERE if waits else None):
-                    entry = await self.entry()
-            except TimeoutError:
-                if leaves():
-                    raise EngineBusy("Another engine has room for it.") from None
-                continue
-            if isinstance(entry, Begun):
-                return
-            if isinstance(entry, Placed):
-                waits = True
-                await tell(entry.position, entry.seconds)
-
-    async def deltas(self, tally: Tally) -> AsyncGenerator[Delta, None]:
-        """Who leaves this wants no more of it, though it may ask for more of the turn."""
-        tally.trace = RemoteTrace(self._node.incarnation, self._stream.run.run)
-        try:
-            while True:
-                entry = await self.entry(tally)
-                if isinstance(entry, Said):
-                    yield entry.delta
-                    if isinstance(entry.delta, Finished):
-                        return
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        self._node.closed(self._stream)
-
-    def _note(self, tally: Tally | None) -> None:
-        if tally is not None:
-            told = self._stream.tally
-            tally.input, tally.cached = told.input, told.cached
-            tally.output, tally.steps = told.output, told.steps
-
-    def _why(self, gone: Gone) -> EngineError:
-        if gone.why is not None:
-            return failure_of(gone.why)
-        if gone.fenced:
-            return HeldElsewhere("Another gateway holds the turn.")
-        return EngineDied(f"Engine node {self._node.name} is gone.")
+def _trouble_of(error: Exception) -> tuple[str, bool]:
+    """Why there is no link, and whether that is an answer; else the node may be there next time."""
+    match error:
+        case InvalidHandshake():
+            return _not_let_in(error), True
+        case ConnectionRefusedError():
+            return "nothing listens there", True
+        case ssl.SSLError():
+            return f"no encrypted link: {error.reason or error}; look at fleet.ca", True
+        case LinkError():
+            return str(error), True
+        case OSError() | WebSocketException():
+            return f"cannot be reached: {type(error).__name__}", False
+    return f"this gateway failed to read what the node said: {place_of(error)}", True
 
 
 def _not_let_in(error: InvalidHandshake) -> str:

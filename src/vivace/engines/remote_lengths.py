@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from vivace.errors import LinkError
 from vivace.link.frames import Measure, Measured
 from vivace.protocol.items import Item
 
@@ -35,7 +36,7 @@ class Questions:
         try:
             say(Measure(number, engine, model, tuple(map(tuple, parts))))
             tokens = await asyncio.wait_for(told, _IN_TIME)
-        except (TimeoutError, OverflowError):  # a number in a schema of more than 64 bits
+        except (TimeoutError, LinkError, OverflowError):  # a number in a schema has over 64 bits
             return None
         finally:
             del self._asked[number]

@@ -8,6 +8,7 @@ goes over the link is the name of the run that it is of.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 
 import msgspec
 from msgspec import Raw, Struct
@@ -97,10 +98,14 @@ def encode_cards(cards: Sequence[Card]) -> bytes:
 
 
 def decode_cards(data: bytes) -> tuple[Card, ...]:
+    """Return the models of an engine on a node, one at least; raise ``LinkError`` without."""
     try:
-        return _cards.decode(data)
+        cards = _cards.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise errors.LinkError(f"A node's models cannot be read: {type(error).__name__}.") from None
+    if not cards or any(card.context < 1 for card in cards):
+        raise errors.LinkError("A node offers an engine without a model, or one without a context.")
+    return cards
 
 
 # -- work -----------------------------------------------------------------------------------------
@@ -189,6 +194,10 @@ def _read_chat(chat: _Chat, items: tuple[Item, ...]) -> Chat:
 
 # -- failures -------------------------------------------------------------------------------------
 
+_MAX_MESSAGE = 2000
+_MAX_CODE = 100
+_MAX_WAIT_S = 86_400.0
+
 _KINDS: dict[str, type[EngineError]] = {
     kind.__name__: kind
     for kind in (
@@ -221,9 +230,16 @@ def how_it_broke(error: EngineError, tally: Tally) -> Broke:
 
 
 def failure_of(broke: Broke) -> EngineError:
-    if broke.code:
-        return errors.EngineFull(
-            broke.message, code=broke.code, seconds=broke.seconds, retry_after=broke.retry_after
-        )
+    """Return the error that a node told of, in the bounds of what a client is told."""
+    message, code = broke.message[:_MAX_MESSAGE], broke.code[:_MAX_CODE]
+    retry_after = None if broke.retry_after is None else _bounded(broke.retry_after)
+    if code:
+        seconds = _bounded(broke.seconds)
+        return errors.EngineFull(message, code=code, seconds=seconds, retry_after=retry_after)
     kind = _KINDS.get(broke.kind, EngineError)
-    return kind(broke.message, retry_after=broke.retry_after, blame=broke.blame)
+    return kind(message, retry_after=retry_after, blame=broke.blame)
+
+
+def _bounded(seconds: float) -> float:
+    """Return a time that somebody can be told to wait."""
+    return min(max(seconds, 0.0), _MAX_WAIT_S) if isfinite(seconds) else _MAX_WAIT_S

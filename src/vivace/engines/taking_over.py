@@ -15,7 +15,8 @@ from vivace.conversation.deltas import Finished
 from vivace.conversation.log import Begun, Entry, Jumped, Said, unpack
 from vivace.engines.base import Continues, Generates, Tell, Work
 from vivace.engines.node_logs import newest
-from vivace.engines.remote import Node, Reading, RemoteEngine, Slot
+from vivace.engines.remote import Node, RemoteEngine, Slot
+from vivace.engines.remote_stream import Reading
 from vivace.errors import EngineAbsent, EngineError, LogError
 from vivace.link.frames import Found
 

@@ -19,6 +19,11 @@ know at the end of a message, so fields are only ever added, behind the others, 
 Messages that a version does not have are never sent to who speaks it only.
 
 A message that is too large goes in pieces (``pieces.py``), so that none waits long behind another.
+
+Neither end trusts the other with its memory. Counts and lengths are bounded by the types below,
+which MessagePack checks before it makes anything of an array; what a stream may hold is granted in
+entries and bytes (``flow.py``). Only what stems from a client of the gateway, as a conversation
+does, has no bound here: a client could end a link by it, with the answers of all others.
 """
 
 from __future__ import annotations
@@ -33,12 +38,17 @@ from vivace.conversation.deltas import Tokens
 from vivace.conversation.log import Entry
 from vivace.errors import Blame, LinkError
 from vivace.protocol.items import Item
+from vivace.units import Name
 
 __all__ = [
+    "MAX_AT_ONCE",
+    "MAX_CHUNKS",
     "MAX_FRAME",
+    "MAX_MESSAGES",
     "SUBPROTOCOL",
     "VERSIONS",
     "WINDOW",
+    "WINDOW_BYTES",
     "Attach",
     "Beat",
     "Broke",
@@ -79,17 +89,33 @@ VERSIONS = (1, 2)
 1: the first.
 2: Drain.
 """
-MAX_FRAME = 1_000_000
-"""Bytes. Whoever sends more is not one of us."""
+MAX_FRAME = 65_536
+"""Bytes of a WebSocket message; both ends cut what is larger (``pieces.py``)."""
+MAX_MESSAGES = 1024
+"""Messages in a frame. One of 64 KB may hold 20,000, which is more work than fits between two
+events of other streams."""
+MAX_AT_ONCE = 128
+"""Entries of one stream in a message."""
+MAX_CHUNKS = 512
+"""Streams in a message. A message that is full of both takes 10 ms to decode."""
+_MAX_ENGINES = 64
+_MAX_NAME = 256
+_MAX_CARDS = 16_384
+_MAX_VERSIONS = 16
+_MAX_PARTS = 64
 Kind = Literal["interactive", "agent", "background"]
 """How urgent it is, as in ``scheduling/queue.py``."""
 Stage = Literal[0, 1, 2]
 """0: the node takes work. 1: it takes no more, and who waits there goes elsewhere. 2: what it has
 begun with goes elsewhere, too."""
 WINDOW = 256
-"""Entries that may be on their way in one stream."""
+"""Entries that a stream may hold which its reader has not taken."""
+WINDOW_BYTES = 1_000_000
+"""The same in bytes (``flow.weight``); an entry that begins below this may be larger."""
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
+NodeName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]*\Z", max_length=_MAX_NAME)]
+EngineName = Annotated[Name, Meta(max_length=_MAX_NAME)]
 Patience = Annotated[float, Meta(ge=0, le=86_400)]
 
 
@@ -117,9 +143,9 @@ class Beat(_Message, frozen=True, tag=91):
 
 
 class Hello(_Message, frozen=True, tag=0):
-    gateway: str
+    gateway: Annotated[str, Meta(max_length=_MAX_NAME)]
     """This run of this gateway."""
-    versions: tuple[int, ...] = VERSIONS
+    versions: Annotated[tuple[int, ...], Meta(max_length=_MAX_VERSIONS)] = VERSIONS
 
 
 class Run(_Message, frozen=True, tag=1):
@@ -149,7 +175,7 @@ class Run(_Message, frozen=True, tag=1):
     """How many entries the node may send before it hears of more room."""
     kind: Kind = "interactive"
     conversation: str = ""
-    cost: float = 0.0
+    cost: Annotated[float, Meta(ge=0, le=1e15)] = 0.0
     """Weighted tokens that it is expected to take."""
     begun: bool = False
     """Whether it was taken before, by an engine or on record: it is not refused for coming late."""
@@ -167,6 +193,9 @@ class Run(_Message, frozen=True, tag=1):
     """How many may wait before it; with more it is refused."""
     first_token: Annotated[float, Meta(ge=0)] | None = None
     """Seconds for which it may wait; if that would take longer, it is refused."""
+    free_bytes: Count | None = None
+    """Bytes that the gateway takes: the node begins no entry once it has sent so many. None from
+    a gateway that does not count them."""
 
 
 class Attach(_Message, frozen=True, tag=2):
@@ -181,6 +210,8 @@ class Attach(_Message, frozen=True, tag=2):
     run: str = ""
     """Which run of it; without one, the newest."""
     credit: Count = WINDOW
+    free_bytes: Count | None = None
+    """As with ``Run``, from the first entry that is wanted."""
 
 
 class Reach(_Message, frozen=True):
@@ -194,6 +225,8 @@ class Reach(_Message, frozen=True):
     told: int = -1
     """The number of the last event that the holder has told of the turn: others may be told up to
     there."""
+    free_bytes: Count | None = None
+    """As with ``Run``, from the first entry that is not here."""
 
 
 class Heard(_Message, frozen=True, tag=3):
@@ -221,7 +254,7 @@ class Measure(_Message, frozen=True, tag=7):
     """Of the question, on this link."""
     engine: str
     model: str
-    parts: tuple[tuple[Item, ...], ...]
+    parts: Annotated[tuple[tuple[Item, ...], ...], Meta(max_length=_MAX_PARTS)]
 
 
 # -- to a gateway ---------------------------------------------------------------------------------
@@ -230,8 +263,8 @@ class Measure(_Message, frozen=True, tag=7):
 class Offer(_Message, frozen=True):
     """An engine of a node."""
 
-    name: str
-    cards: bytes
+    name: EngineName
+    cards: Annotated[bytes, Meta(max_length=_MAX_CARDS)]
     slots: Count
     reserved: Count
     continues: Literal["ids", "text", "no"]
@@ -242,11 +275,11 @@ class Offer(_Message, frozen=True):
 
 
 class Welcome(_Message, frozen=True, tag=10):
-    node: str
+    node: NodeName
     incarnation: str
     """This run of the node: what another has said is not known to it."""
     version: int
-    offers: tuple[Offer, ...]
+    offers: Annotated[tuple[Offer, ...], Meta(max_length=_MAX_ENGINES)]
     stage: Stage = 0
 
 
@@ -298,14 +331,14 @@ class Chunk(_Message, frozen=True):
 
     stream: Count
     first: Count
-    entries: tuple[Entry, ...]
+    entries: Annotated[tuple[Entry, ...], Meta(max_length=MAX_AT_ONCE)]
     tally: Tallied
     told: int = -1
     """To who only reads: up to which event its holder has told."""
 
 
 class Log(_Message, frozen=True, tag=14):
-    chunks: tuple[Chunk, ...]
+    chunks: Annotated[tuple[Chunk, ...], Meta(max_length=MAX_CHUNKS)]
 
 
 class Broke(_Message, frozen=True, tag=15):
@@ -340,7 +373,7 @@ class Load(_Message, frozen=True):
 class Loads(_Message, frozen=True, tag=17):
     """How things stand with the engines of a node."""
 
-    loads: tuple[Load, ...]
+    loads: Annotated[tuple[Load, ...], Meta(max_length=_MAX_ENGINES)]
     seen: Count
     """How many runs of this link are in there."""
     stage: Stage = 0
@@ -348,7 +381,7 @@ class Loads(_Message, frozen=True, tag=17):
 
 class Measured(_Message, frozen=True, tag=19):
     number: Count
-    tokens: tuple[Count, ...]
+    tokens: Annotated[tuple[Count, ...], Meta(max_length=_MAX_PARTS)]
     """Of each part; none if they could not be counted."""
 
 
@@ -369,24 +402,37 @@ ToGateway = (
 )
 
 _encoder = msgspec.msgpack.Encoder()
-_to_node: msgspec.msgpack.Decoder[list[ToNode]] = msgspec.msgpack.Decoder(list[ToNode])
-_to_gateway: msgspec.msgpack.Decoder[list[ToGateway]] = msgspec.msgpack.Decoder(list[ToGateway])
+_to_node: msgspec.msgpack.Decoder[list[ToNode]] = msgspec.msgpack.Decoder(
+    Annotated[list[ToNode], Meta(max_length=MAX_MESSAGES)]
+)
+_one_to_node: msgspec.msgpack.Decoder[list[ToNode]] = msgspec.msgpack.Decoder(
+    Annotated[list[ToNode], Meta(max_length=1)]
+)
+_to_gateway: msgspec.msgpack.Decoder[list[ToGateway]] = msgspec.msgpack.Decoder(
+    Annotated[list[ToGateway], Meta(max_length=MAX_MESSAGES)]
+)
+_one_to_gateway: msgspec.msgpack.Decoder[list[ToGateway]] = msgspec.msgpack.Decoder(
+    Annotated[list[ToGateway], Meta(max_length=1)]
+)
 
 
 def encode(messages: Sequence[ToNode] | Sequence[ToGateway]) -> bytes:
+    """Return the messages as one frame, however large."""
     return _encoder.encode(messages)
 
 
-def decode_to_node(frame: bytes) -> list[ToNode]:
+def decode_to_node(frame: bytes, *, joined: bool = False) -> list[ToNode]:
+    """Return the messages of a frame. One that was ``joined`` from pieces has one message only."""
     try:
-        return _to_node.decode(frame)
+        return (_one_to_node if joined else _to_node).decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LinkError(f"A gateway said what cannot be read: {type(error).__name__}.") from None
 
 
-def decode_to_gateway(frame: bytes) -> list[ToGateway]:
+def decode_to_gateway(frame: bytes, *, joined: bool = False) -> list[ToGateway]:
+    """Return the messages of a frame. One that was ``joined`` from pieces has one message only."""
     try:
-        return _to_gateway.decode(frame)
+        return (_one_to_gateway if joined else _to_gateway).decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LinkError(f"A node said what cannot be read: {type(error).__name__}.") from None
 

@@ -2,20 +2,25 @@
 
 A link may break and come back. The node goes on meanwhile, and each stream is read on from where it
 was, as long as the node is the one that it was.
+
+A node is not trusted to keep the rules. One that exceeds what it was granted, repeats what happens
+once, or goes on after an end, ends its link by ``LinkError``; what it says of streams that are not
+there any more is ignored, because a stop may have crossed it.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from vivace.conversation.log import Entry, is_last
+from vivace.conversation.log import is_last
 from vivace.errors import LinkError
+from vivace.link.flow import Inbox
 from vivace.link.frames import (
     WINDOW,
+    WINDOW_BYTES,
     Attach,
     Broke,
     Chunk,
@@ -50,22 +55,26 @@ class Gone(Struct, frozen=True):
     """Another gateway holds the turn."""
 
 
-class Stream:
+class Stream(Inbox):
     """What comes of one run."""
 
-    def __init__(self, run: Run, whole: Run, *, holds: bool = True) -> None:
+    def __init__(
+        self,
+        run: Run,
+        whole: Run,
+        *,
+        holds: bool = True,
+        window: int = WINDOW,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> None:
         """``run`` is as it was sent, ``whole`` with the beginning of its conversation."""
+        super().__init__(window, window_bytes)
         self.run = run
         self.holds = holds
         self.ordinal = 0
         """Which of the runs of this link it is."""
-        self.entries: deque[Entry] = deque()
-        """Heard, and not taken yet."""
-        self.heard = 0
-        self.taken = 0
         self.tally = Tallied()
         self.gone: Gone | None = None
-        self.credit = whole.credit
         self.begun = False
         """Whether the node has it."""
         self.finished = False
@@ -80,20 +89,28 @@ class Stream:
         self.told = -1
         """Of one that is only read: the last event that its holder has told."""
         self._whole = whole
+        self._sent_whole = run is whole
 
     @property
     def whole(self) -> Run:
         return self._whole
 
-    def take(self) -> Entry:
-        """The next that was heard."""
-        self.taken += 1
-        return self.entries.popleft()
+    def send_whole(self) -> Run:
+        """Have the conversation sent from its beginning on."""
+        self.run, self._sent_whole = self._whole, True
+        return self.run
+
+    @property
+    def may_need_history(self) -> bool:
+        """Return whether the node may still ask for the beginning of the conversation."""
+        return not (self._sent_whole or self.begun)
 
 
 class GatewayEnd:
-    def __init__(self, *, window: int = WINDOW) -> None:
+    def __init__(self, *, window: int = WINDOW, window_bytes: int = WINDOW_BYTES) -> None:
+        """``window``: entries that a stream may hold untaken; ``window_bytes``: their bytes."""
         self._window = window
+        self._window_bytes = window_bytes
         self._streams: dict[int, Stream] = {}
         self._last = 0
         self._runs = 0
@@ -114,7 +131,9 @@ class GatewayEnd:
         """Begin a stream for this; returns also what is to be sent. ``parent`` is the turn that it
         continues."""
         self._last += 1
-        whole = run = replace(whole, stream=self._last, credit=self._window)
+        whole = run = replace(
+            whole, stream=self._last, credit=self._window, free_bytes=self._window_bytes
+        )
         shown, keep = self._histories.common(whole.owner, parent or "", whole.items)
         size = 0
         if shown is not None and keep:
@@ -123,7 +142,7 @@ class GatewayEnd:
         if whole.items:
             size += size_of(run.items)
             self._histories.keep(whole.owner, whole.turn, whole.items, whole.run, size)
-        stream = self._streams[self._last] = Stream(run, whole)
+        stream = self._streams[self._last] = self._stream(run, whole)
         self._count(stream)
         return stream, run
 
@@ -141,10 +160,12 @@ class GatewayEnd:
             owner="",
             patience=0,
             work=Raw(b""),
-            credit=self._window,
         )
-        stream = self._streams[self._last] = Stream(unknown, unknown, holds=holds)
-        return stream, _attach(stream, self._window)
+        stream = self._streams[self._last] = self._stream(unknown, unknown, holds=holds)
+        return stream, _attach(stream)
+
+    def _stream(self, run: Run, whole: Run, *, holds: bool = True) -> Stream:
+        return Stream(run, whole, holds=holds, window=self._window, window_bytes=self._window_bytes)
 
     def _count(self, stream: Stream) -> None:
         self._runs += 1
@@ -187,7 +208,10 @@ class GatewayEnd:
     # -- what comes -------------------------------------------------------------------------------
 
     def received(self, message: object) -> tuple[list[Stream], list[ToNode]]:
-        """Whose reader has something to take, and what is to be answered."""
+        """Return the streams whose readers have something to take, and what is to be answered.
+
+        Raises ``LinkError`` where the node breaks a rule.
+        """
         match message:
             case Log():
                 return [each for chunk in message.chunks for each in self._chunk(chunk)], []
@@ -212,15 +236,16 @@ class GatewayEnd:
 
     def _chunk(self, chunk: Chunk) -> list[Stream]:
         stream = self._streams.get(chunk.stream)
-        if stream is None:
+        if stream is None or stream.gone is not None:
             return []
         again = stream.heard - chunk.first
         if again < 0:
             raise LinkError("The node left out what it said.")
         new = chunk.entries[again:]
-        stream.entries.extend(new)
-        stream.heard += len(new)
-        stream.finished = is_last(new[-1]) if new else stream.finished
+        if new and (stream.finished or any(map(is_last, new[:-1]))):
+            raise LinkError("The node went on with an answer after its end.")
+        stream.put(new)
+        stream.finished = stream.finished or (bool(new) and is_last(new[-1]))
         stream.tally, stream.told = chunk.tally, max(stream.told, chunk.told)
         self._reached.add(chunk.stream)
         return [stream]
@@ -229,6 +254,8 @@ class GatewayEnd:
         stream = self._streams.get(found.stream)
         if stream is None:
             return []
+        if stream.run.run:
+            raise LinkError("The node named a run that it was not asked for, or twice.")
         stream.found, stream.begun = found, True
         stream.run = replace(stream.run, run=found.run, engine=found.engine, attempt=found.attempt)
         return [stream]
@@ -245,13 +272,15 @@ class GatewayEnd:
         stream = self._streams.get(number)
         if stream is None:
             return []
-        stream.run = stream.whole
+        if not stream.may_need_history:
+            raise LinkError("The node asked again for a conversation that it was sent whole.")
+        run = stream.send_whole()
         self._count(stream)
-        return [stream.run]
+        return [run]
 
     def taken(self, stream: Stream) -> bool:
-        """A reader took something; whether the node is to be told now that there is room."""
-        if stream.taken + self._window - stream.credit < self._window // 2:
+        """A reader took something; return whether the node is to be told now that there is room."""
+        if not stream.should_grant:
             return False
         self._reached.add(stream.run.stream)
         return True
@@ -263,10 +292,10 @@ class GatewayEnd:
         for number in self._reached:
             stream = self._streams.get(number)
             if stream is not None:
-                stream.credit = stream.taken + self._window
+                credit, free_bytes = stream.grant()
                 told = -1 if stream.last_told is None else stream.last_told()
                 stream.reported = told
-                reaches.append(Reach(number, stream.heard, stream.credit, told))
+                reaches.append(Reach(number, stream.heard, credit, told, free_bytes))
         self._reached.clear()
         return Heard(tuple(reaches)) if reaches else None
 
@@ -291,18 +320,14 @@ class GatewayEnd:
         for stream in self._streams.values():
             if stream.gone is not None or stream.finished:
                 continue
-            run = stream.run
             if stream.begun:
-                room = stream.taken + self._window - stream.heard
-                stream.credit = stream.taken + self._window
                 stream.ordinal = 0  # it is among the first that the node tells of
-                messages.append(_attach(stream, room))
-            elif not run.run:
-                messages.append(_attach(stream, self._window))
+                messages.append(_attach(stream))
+            elif not stream.run.run:
+                messages.append(_attach(stream))
             else:  # nobody knows whether it came there: by its name it is known again
-                stream.run = stream.whole
                 self._count(stream)
-                messages.append(stream.run)
+                messages.append(stream.send_whole())
         return [], messages
 
     def lost(self) -> list[Stream]:
@@ -314,9 +339,17 @@ class GatewayEnd:
         return gone
 
 
-def _attach(stream: Stream, credit: int) -> Attach:
+def _attach(stream: Stream) -> Attach:
     """From where it was heard; the newest run, if it is not known which."""
     run = stream.run
+    credit, free_bytes = stream.grant()
     return Attach(
-        run.stream, run.turn, run.epoch, stream.heard, stream.holds, run.run, credit=credit
+        run.stream,
+        run.turn,
+        run.epoch,
+        stream.heard,
+        stream.holds,
+        run.run,
+        credit - stream.heard,
+        free_bytes,
     )

@@ -6,7 +6,12 @@ what the holder has, and how far it has told that. A holder with a lower epoch t
 shown is fenced: it hears nothing more.
 
 Told what happened, this answers with what is to be done. What is to be said waits in ``outgoing``,
-so that everything of one step of an engine goes in one frame.
+so that everything of one step of an engine goes in one frame, and so that what a gateway does not
+take stays here, where it is counted.
+
+A gateway has the key of the fleet, and is not trusted with the node's memory all the same: others
+use the node, too. What runs hold is bounded in bytes for all of them together, and streams in
+number for each link.
 """
 
 from __future__ import annotations
@@ -17,9 +22,12 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vivace.conversation.log import Entry, Said, is_last
+from vivace.conversation.log import Entry, is_last
 from vivace.errors import LinkError
+from vivace.link.flow import EntryLog, Limit
 from vivace.link.frames import (
+    MAX_AT_ONCE,
+    MAX_CHUNKS,
     Attach,
     Broke,
     Chunk,
@@ -38,19 +46,35 @@ from vivace.link.frames import (
     Tallied,
     ToGateway,
 )
-from vivace.link.histories import Histories, size_of
+from vivace.link.histories import Histories, Shown, size_of
 from vivace.protocol.items import Item
 
 __all__ = ["Begin", "Halt", "NodeEnd"]
 
-_AT_ONCE = 512
-"""Entries of one log in one frame."""
+_LOG_BYTES = 32_000
+"""Of entries in one message, by their weight: it fits a frame, so that no other waits behind it. An
+entry that is larger goes by itself."""
+_OUTGOING_BYTES = 1_000_000
+"""Of entries that are handed over at once."""
+_MAX_STREAMS = 10_000
+"""Of one link: a gateway has one for each turn, and for each who reads along elsewhere."""
+_MAX_OPEN_RUNS = 20_000
+"""Runs that wait or are worked on, of all gateways."""
+_MAX_RUNS_OF_TURN = 100
+"""Attempts at one turn that are remembered; each is looked at when another comes."""
+_MAX_FORGOTTEN = 100_000
+_RUN_BYTES = 2_000
+"""What is kept of a run takes beside what was said in it."""
+_MAX_READERS = 256
+"""Of one log, beside its holder: each costs a look whenever something is said."""
+_MAX_UNTAKEN = 20_000
+"""Messages that wait for a gateway which does not take them, beside its streams."""
+_MAX_FOUND = 32_000_000
+"""Bytes of what a gateway needs to take a turn over; one that has more is not taken over."""
 _KEPT = 60.0
 """Seconds for which a log is kept when it has ended."""
 _GONE = 1_000
 """Streams of a link that were stopped last: the run of an older one is not on its way any more."""
-_OF_AN_ENTRY = 64
-"""Bytes that an entry takes beside its text."""
 
 
 class Begin(Struct, frozen=True):
@@ -73,7 +97,9 @@ class _Reader(Struct, eq=False):
     stream: int
     at: int
     """The next entry to send."""
-    credit: int
+    limit: Limit
+    since: float
+    """When it was granted more last."""
     told: int = -1
     """What it knows of how far the holder has told."""
 
@@ -81,7 +107,7 @@ class _Reader(Struct, eq=False):
 class _RunLog:
     """What was said in one run of a turn."""
 
-    def __init__(self, run: Run, holder: _Reader) -> None:
+    def __init__(self, run: Run, prompt_bytes: int) -> None:
         self.id = run.run
         self.turn = run.turn
         self.epoch = run.epoch
@@ -89,10 +115,11 @@ class _RunLog:
         self.patience = run.patience
         self.engine = run.engine
         self.created, self.before, self.spent = run.created, run.before, run.spent
-        self.entries: list[Entry] = []
-        self.bytes = len(run.created) + len(run.before)
+        self.said = EntryLog()
+        self.prompt_bytes = prompt_bytes
+        """Of what its engine was asked, which is here until it ends."""
         self.tally = Tallied()
-        self.holder: _Reader | None = holder
+        self.holder: _Reader | None = None
         self.readers: list[_Reader] = []
         self.heard = 0
         """How many entries a holder has."""
@@ -106,8 +133,16 @@ class _RunLog:
     def over(self) -> bool:
         return self.ended is not None
 
+    @property
+    def bytes(self) -> int:
+        return _RUN_BYTES + len(self.created) + len(self.before) + self.said.bytes
+
     def all_readers(self) -> list[_Reader]:
         return self.readers if self.holder is None else [self.holder, *self.readers]
+
+    def is_stuck(self, now: float) -> bool:
+        """Return whether none of its readers has taken anything for long."""
+        return all(now - each.since >= _KEPT for each in self.all_readers())
 
     def found(self, stream: int) -> Found:
         return Found(
@@ -115,7 +150,7 @@ class _RunLog:
             self.id,
             self.engine,
             self.attempt,
-            len(self.entries),
+            len(self.said),
             self.created,
             self.before,
             self.spent,
@@ -124,8 +159,8 @@ class _RunLog:
     def limit(self, reader: _Reader) -> int:
         """How far it may read."""
         whole = reader is self.holder or self.ended is not None
-        known = len(self.entries) if whole else self.heard
-        return min(reader.credit, known)
+        known = len(self.said) if whole else self.heard
+        return min(reader.limit.of(self.said), known)
 
 
 class _Peer:
@@ -141,9 +176,15 @@ class _Peer:
 
 
 class NodeEnd:
-    def __init__(self, *, max_bytes: int = 256_000_000) -> None:
-        """``max_bytes``: of all logs; beyond, the oldest that have ended are forgotten first."""
+    def __init__(
+        self, *, max_bytes: int = 256_000_000, max_open_bytes: int = 1_024_000_000
+    ) -> None:
+        """``max_bytes``: of all logs; beyond, the oldest that have ended are forgotten first.
+        ``max_open_bytes``: of runs that have not ended, with their prompts; beyond, no run begins.
+        """
         self._max_bytes = max_bytes
+        self._max_open_bytes = max_open_bytes
+        self._open_bytes = 0
         self._peers: dict[str, _Peer] = {}
         self._logs: dict[str, _RunLog] = {}
         self._of_turn: dict[str, list[_RunLog]] = {}
@@ -169,13 +210,16 @@ class NodeEnd:
     def received(
         self, peer: str, message: Run | Attach | Heard | Stop, now: float
     ) -> Iterator[Begin | Halt]:
+        """Raise ``LinkError`` where the gateway breaks a rule."""
+        if len(self._peers[peer].says) >= _MAX_UNTAKEN:
+            raise LinkError("A gateway asks on and takes none of the answers.")
         match message:
             case Run():
                 yield from self._run(peer, message, now)
             case Attach():
-                self._attach(peer, message)
+                self._attach(peer, message, now)
             case Heard():
-                self._heard(peer, message)
+                self._heard(peer, message, now)
             case Stop():
                 yield from self._stop(peer, message.stream, now)
 
@@ -190,37 +234,57 @@ class NodeEnd:
             known.says.append(Refused(run.stream, "The node has forgotten what it said of this."))
             return
         if run.run in self._logs:  # it was sent again, because the link broke
-            again = Attach(run.stream, run.turn, run.epoch, 0, run=run.run, credit=run.credit)
-            self._attach(peer, again)
+            again = Attach(
+                run.stream,
+                run.turn,
+                run.epoch,
+                0,
+                run=run.run,
+                credit=run.credit,
+                free_bytes=run.free_bytes,
+            )
+            self._attach(peer, again, now)
             return
         if (run.epoch, run.attempt) < self._newest(run.turn):
             known.says.append(Fenced(run.stream))
             return
-        items = self._items(run)
-        if items is None:
+        shown = self._shown(run)
+        if shown is None:
             known.says.append(NeedHistory(run.stream))
             return
+        log = _RunLog(run, shown.bytes + memoryview(run.work).nbytes)
+        if not self._has_room(log):
+            known.says.append(_full(run.stream))
+            return
+        if shown.items:
+            self._histories.keep(run.owner, run.run, shown.items, run.run, shown.bytes)
         yield from self._supersede(run, now)
-        reader = _Reader(peer, run.stream, 0, run.credit)
-        log = self._logs[run.run] = _RunLog(run, reader)
+        limit = Limit(log.said, 0, run.credit, run.free_bytes)
+        reader = log.holder = _Reader(peer, run.stream, 0, limit, now)
+        self._logs[run.run] = log
         self._bytes += log.bytes
+        self._open_bytes += log.prompt_bytes + log.bytes
         self._of_turn.setdefault(run.turn, []).append(log)
         known.reading[run.stream] = log, reader
         known.says.append(Taken(run.stream))
-        yield Begin(run, items)
+        yield Begin(run, shown.items)
 
-    def _items(self, run: Run) -> tuple[Item, ...] | None:
+    def _has_room(self, log: _RunLog) -> bool:
+        return (
+            self._open_bytes + log.prompt_bytes + log.bytes <= self._max_open_bytes
+            and len(self._logs) - len(self._ended) < _MAX_OPEN_RUNS
+            and len(self._of_turn.get(log.turn, ())) < _MAX_RUNS_OF_TURN
+        )
+
+    def _shown(self, run: Run) -> Shown | None:
         """All that is to be shown; None if its beginning is not known here."""
-        items, base = run.items, None
+        items, size = run.items, size_of(run.items) if run.items else 0
         if run.keep:
             base = self._histories.find(run.owner, run.base)
             if base is None or len(base.items) < run.keep:
                 return None
-            items = (*islice(base.items, run.keep), *items)
-        if items:
-            size = (base.bytes if base is not None else 0) + size_of(run.items)
-            self._histories.keep(run.owner, run.run, items, run.run, size)
-        return items
+            items, size = (*islice(base.items, run.keep), *items), base.bytes + size
+        return Shown(run.run, items, size)
 
     def _supersede(self, run: Run, now: float) -> Iterator[Halt]:
         """What was begun of the turn before its last gateway or engine was left is over."""
@@ -236,15 +300,21 @@ class NodeEnd:
             ((log.epoch, log.attempt) for log in self._of_turn.get(turn, ())), default=(0, 0)
         )
 
-    def _attach(self, peer: str, wanted: Attach) -> None:
+    def _attach(self, peer: str, wanted: Attach, now: float) -> None:
         known = self._peers[peer]
         self._is_new(known, wanted.stream)
         log = self._find(wanted)
-        if log is None or wanted.start > len(log.entries):
+        if log is None or wanted.start > len(log.said):
             known.says.append(Refused(wanted.stream, "The node has no log of this turn."))
             return
-        credit = wanted.start + wanted.credit
-        reader = _Reader(peer, wanted.stream, wanted.start, credit)
+        if len(log.created) + len(log.before) > _MAX_FOUND:
+            known.says.append(Refused(wanted.stream, "The log of this turn is too long to read."))
+            return
+        if not wanted.holds and len(log.readers) >= _MAX_READERS:
+            known.says.append(Refused(wanted.stream, "Too many read the log of this turn."))
+            return
+        limit = Limit(log.said, wanted.start, wanted.credit, wanted.free_bytes)
+        reader = _Reader(peer, wanted.stream, wanted.start, limit, now)
         if wanted.holds:
             if wanted.epoch < self._newest(log.turn)[0]:
                 known.says.append(Fenced(wanted.stream))
@@ -257,11 +327,13 @@ class NodeEnd:
             log.readers.append(reader)
         known.reading[wanted.stream] = log, reader
         known.says.append(Taken(wanted.stream) if wanted.run else log.found(wanted.stream))
-        self._notify(log)
+        known.behind[log.id] = log
 
     def _is_new(self, peer: _Peer, stream: int) -> None:
         if stream in peer.reading:
             raise LinkError("A gateway gave two of its streams one number.")
+        if len(peer.reading) >= _MAX_STREAMS:
+            raise LinkError(f"A gateway has {_MAX_STREAMS:,} streams open on one link.")
 
     def _find(self, wanted: Attach) -> _RunLog | None:
         if wanted.run:
@@ -279,16 +351,17 @@ class NodeEnd:
         if peer is not None and peer.reading.pop(holder.stream, None) is not None:
             peer.says.append(Fenced(holder.stream))
 
-    def _heard(self, peer: str, message: Heard) -> None:
+    def _heard(self, peer: str, message: Heard, now: float) -> None:
         reading = self._peers[peer].reading
         for reach in message.streams:
             found = reading.get(reach.stream)
             if found is None:
                 continue
             log, reader = found
-            reader.credit = max(reader.credit, reach.credit)
+            if reader.limit.raise_to(log.said, reach.entries, reach.credit, reach.free_bytes):
+                reader.since = now
             if reader is log.holder:
-                log.heard = max(log.heard, min(reach.entries, len(log.entries)))
+                log.heard = max(log.heard, min(reach.entries, len(log.said)))
                 log.told = max(log.told, reach.told)
             if log.readers or reader.at < log.limit(reader):  # else nothing waited for this
                 self._notify(log)
@@ -332,37 +405,44 @@ class NodeEnd:
 
     # -- engines ----------------------------------------------------------------------------------
 
-    def said(self, run: str, entries: Iterable[Entry], tally: Tallied, now: float) -> None:
-        """What an engine said, in its order; nothing follows what is ``Finished``."""
+    def said(self, run: str, entries: Iterable[Entry], tally: Tallied, now: float) -> bool:
+        """Note what an engine said, in its order; nothing follows what is ``Finished``.
+
+        Return whether there was room for it: False if it is more than a run may say.
+        """
         log = self._logs.get(run)
-        if log is None or log.ended is not None:
-            return
-        size = 0
-        for entry in entries:
-            log.entries.append(entry)
-            size += _OF_AN_ENTRY + _text(entry)
-            if is_last(entry):
-                log.ended = now
-                self._ended[log.id] = log
-        log.bytes += size
+        if log is None or log.over:
+            return True
+        before = log.said.bytes
+        fits = all(log.said.append(entry) for entry in entries)
+        size = log.said.bytes - before
         self._bytes += size
+        self._open_bytes += size
         log.tally = tally
+        if log.said.entries and is_last(log.said.entries[-1]):
+            self._is_over(log, now)
         self._notify(log)
+        return fits
 
     def broke(self, run: str, how: Broke, now: float) -> None:
         """An engine did not finish; ``how`` is for each who reads it, whatever stream it names."""
         log = self._logs.get(run)
         if log is not None and not log.over:
-            log.broke, log.tally, log.ended = how, how.tally, now
-            self._ended[log.id] = log
+            log.broke, log.tally = how, how.tally
+            self._is_over(log, now)
             self._notify(log)
+
+    def _is_over(self, log: _RunLog, now: float) -> None:
+        log.ended = now
+        self._ended[log.id] = log
+        self._open_bytes -= log.prompt_bytes + log.bytes
 
     def may_go_on(self, run: str) -> bool:
         """Whether there is room for more of it: its holder keeps up, or nobody holds it."""
         log = self._logs.get(run)
         if log is None or log.over or log.holder is None:
             return True
-        return len(log.entries) < log.holder.credit
+        return log.holder.limit.allows_more(log.said)
 
     def stands(self, loads: Iterable[Load], stage: Stage = 0) -> None:
         """Tell gateways how things stand with the engines, if they do not know."""
@@ -386,34 +466,46 @@ class NodeEnd:
         return [name for name, peer in self._peers.items() if peer.says or peer.behind]
 
     def outgoing(self, peer: str) -> list[ToGateway]:
-        """What is to be said to it now."""
+        """What is to be said to it now; more may be waiting after that."""
         known = self._peers.get(peer)
         if known is None:
             return []
         messages, known.says = known.says, []
         behind, known.behind = known.behind, {}
-        chunks: list[Chunk] = []
         ends: list[ToGateway] = []
+        chunks: list[Chunk] = []
+        total = size = 0
         for log in behind.values():
             for reader in [each for each in log.all_readers() if each.peer == peer]:
-                if self._chunk(log, reader, chunks):
+                if total >= _OUTGOING_BYTES:
                     known.behind[log.id] = log
-                elif log.over and reader.at == len(log.entries):
+                    continue
+                chunk = self._chunk(log, reader)
+                if chunk is not None:
+                    more = log.said.before(reader.at) - log.said.before(chunk.first)
+                    if chunks and (size + more > _LOG_BYTES or len(chunks) == MAX_CHUNKS):
+                        messages.append(Log(tuple(chunks)))
+                        chunks, size = [], 0
+                    chunks.append(chunk)
+                    size, total = size + more, total + more
+                if reader.at < log.limit(reader):
+                    known.behind[log.id] = log
+                elif log.over and reader.at == len(log.said):
                     self._end(known, log, reader, ends)
         if chunks:
             messages.append(Log(tuple(chunks)))
         return [*messages, *ends]
 
-    def _chunk(self, log: _RunLog, reader: _Reader, chunks: list[Chunk]) -> bool:
-        """Whether there is more than goes at once."""
+    def _chunk(self, log: _RunLog, reader: _Reader) -> Chunk | None:
+        """What a reader may have now, as far as it fits one message."""
         start, limit = reader.at, log.limit(reader)
-        end = min(limit, start + _AT_ONCE)
+        end = min(limit, start + MAX_AT_ONCE, log.said.within(start, _LOG_BYTES))
         told = log.told if reader is not log.holder else -1
-        if end > start or told > reader.told:
-            entries = tuple(log.entries[start:end])
-            chunks.append(Chunk(reader.stream, start, entries, log.tally, told))
-            reader.at, reader.told = end, told
-        return end < limit
+        if end <= start and told <= reader.told:
+            return None
+        reader.at, reader.told = max(start, end), told
+        entries = tuple(log.said.entries[start : reader.at])
+        return Chunk(reader.stream, start, entries, log.tally, told)
 
     def _end(self, peer: _Peer, log: _RunLog, reader: _Reader, ends: list[ToGateway]) -> None:
         """It has all of it."""
@@ -441,7 +533,7 @@ class NodeEnd:
     def _forget(self, now: float) -> None:
         while self._forgotten:
             run, ended = next(iter(self._forgotten.items()))
-            if now - ended < _KEPT:
+            if now - ended < _KEPT and len(self._forgotten) <= _MAX_FORGOTTEN:
                 break
             del self._forgotten[run]
         drop = []
@@ -451,13 +543,27 @@ class NodeEnd:
             old = now - log.ended >= _KEPT
             if not old and size <= self._max_bytes:
                 break
-            if not log.all_readers():
+            if not log.all_readers() or self._is_too_much(size, log, now):
                 drop.append(log)
                 size -= log.bytes
                 if not old:
                     self._forgotten[log.id] = log.ended
         for log in drop:
+            for reader in log.all_readers():
+                self._give_up(log, reader)
             self._drop(log)
+
+    def _is_too_much(self, size: int, log: _RunLog, now: float) -> bool:
+        """Whether a log is forgotten though it has readers: they may be slow, but not for ever."""
+        return size > 2 * self._max_bytes or (size > self._max_bytes and log.is_stuck(now))
+
+    def _give_up(self, log: _RunLog, reader: _Reader) -> None:
+        """It does not take what there is no more room to keep."""
+        peer = self._peers.get(reader.peer)
+        if peer is not None and peer.reading.pop(reader.stream, None) is not None:
+            peer.behind.pop(log.id, None)
+            why = "The node has no room for what its gateway does not take."
+            peer.says.append(Broke(reader.stream, "EngineDied", why, None, "never"))
 
     def _drop(self, log: _RunLog) -> None:
         del self._logs[log.id], self._ended[log.id]
@@ -468,6 +574,6 @@ class NodeEnd:
         self._bytes -= log.bytes
 
 
-def _text(entry: Entry) -> int:
-    delta = entry.delta if isinstance(entry, Said) else None
-    return len(getattr(delta, "text", ""))
+def _full(stream: int) -> Broke:
+    why = "The engine node has no memory left for more requests; try again in a moment."
+    return Broke(stream, "EngineBusy", why, 1.0, "never")

@@ -47,6 +47,9 @@ _TRACES = 4096
 """Runs whose engine's own notes are remembered."""
 _LARGE_BYTES = 256_000
 """Bytes of work, which may take as many tens of milliseconds to decode."""
+_MAX_TIERS = 1000
+"""Names of tiers by which gateways call an engine here, each with its own memory of how long turns
+took. Turns of further ones wait as of one tier."""
 _WEIGHTS = Weights()
 
 
@@ -55,17 +58,6 @@ class _Waiting(Struct):
     position: int = 0
     at: float = float("-inf")
     """As it was told last, and when."""
-
-
-def _tier(run: Run) -> Tier:
-    """What it waits for, as its gateway has it: those of another tier do not count, though the
-    engine be the same."""
-    return Tier(
-        name=f"{run.tier}@{run.engine}",
-        engines=(run.engine,),
-        queue=run.queue,
-        first_token=run.first_token,
-    )
 
 
 class Works:
@@ -81,6 +73,7 @@ class Works:
         self._end = end
         self._changed = changed
         self._scheduler = Scheduler([], rooms)
+        self._tiers: set[str] = set()
         self._jobs: dict[str, Job] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._tasks: dict[str, asyncio.Task[Outcome]] = {}
@@ -105,7 +98,7 @@ class Works:
         if run.engine not in self._engines:
             self._refuse(run.run, EngineAbsent(f"This node has no engine {run.engine!r}."))
             return
-        tier = _tier(run)
+        tier = self._tier(run)
         self._scheduler.offer(tier)
         job = Job(
             id=run.run,
@@ -132,6 +125,15 @@ class Works:
             self._start([decided])
         else:
             self._tell(run.run)
+
+    def _tier(self, run: Run) -> Tier:
+        """What it waits for, as its gateway has it: those of another tier do not count, though the
+        engine be the same."""
+        name = f"{run.tier}@{run.engine}"
+        if name not in self._tiers and len(self._tiers) >= _MAX_TIERS:
+            name = f"@{run.engine}"
+        self._tiers.add(name)
+        return Tier(name=name, engines=(run.engine,), queue=run.queue, first_token=run.first_token)
 
     def _full(self, job: Job, error: TooManyRequests, now: float) -> EngineFull:
         seconds = self._scheduler.waiting(job, now).seconds
@@ -241,7 +243,11 @@ class Works:
         async with aclosing(engine.generate(work)) as deltas:
             async for delta in deltas:
                 told = Tallied(tally.input, tally.cached, tally.output, tally.steps)
-                end.said(run, (Said(int(time.time()), delta),), told, time.monotonic())
+                if not end.said(run, (Said(int(time.time()), delta),), told, time.monotonic()):
+                    raise EngineError(
+                        "The engine said more than an answer may have, at once or in all.",
+                        blame="always",
+                    )
                 self._changed()
                 while not end.may_go_on(run):
                     await self._until_room(run)
