@@ -16,7 +16,7 @@ from vivace.errors import RequestError
 from vivace.gateway import connections as module
 from vivace.gateway.connections import Connections
 from vivace.gateway.metrics import Metrics
-from vivace.gateway.openings import within_file_limit
+from vivace.inbound import within_file_limit
 
 
 class Plug(asyncio.Transport):

@@ -66,7 +66,6 @@ from vivace.gateway.membership import Membership
 from vivace.gateway.messages_api import MessagesApi
 from vivace.gateway.metrics import Metrics
 from vivace.gateway.models_api import ModelsApi
-from vivace.gateway.openings import listen, within_file_limit
 from vivace.gateway.parts import (
     build_bell,
     build_colleagues,
@@ -87,6 +86,7 @@ from vivace.gateway.runs import LocalRuns
 from vivace.gateway.websocket import WebSocketDoor
 from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
+from vivace.inbound import listen, within_file_limit
 from vivace.logs import on_loop_error
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
@@ -420,7 +420,7 @@ class Gateway:
 
     async def drain(self) -> None:
         await self.draining.leave(self._config.limits.drain_seconds)
-        self.connections.leave()
+        self.connections.shut_down()
         await self.door.close()
 
     # -- small endpoints --------------------------------------------------------------------------
@@ -552,7 +552,7 @@ def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
     config = within_file_limit(config)
     gateway = Gateway(config, base)  # a second one on this store is refused before it takes a port
     try:
-        listener = listen(config)
+        listener = listen(config.server.host, config.server.port, "server.port or VIVACE_PORT")
     except ConfigError:
         asyncio.run(gateway.archive.close())
         raise

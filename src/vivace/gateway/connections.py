@@ -8,7 +8,6 @@ forgotten when that is whole; one look a second serves all that are noted.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import struct
 import sys
@@ -17,11 +16,11 @@ from asyncio import Transport
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import lru_cache
 
 from vivace.config import LOCAL, LimitsConfig
 from vivace.errors import RequestError, TooManyRequests, Unavailable
 from vivace.gateway.metrics import Metrics
+from vivace.inbound import ConnectionCounts
 
 if sys.platform == "linux":
     import fcntl
@@ -84,20 +83,15 @@ class Hold:
             self._abort()
 
 
-class Connections:
+class Connections(ConnectionCounts):
     """Keyed by the transport, which stays the same when a request becomes a WebSocket."""
 
     def __init__(self, limits: LimitsConfig, trusted: Iterable[str], metrics: Metrics) -> None:
-        """``trusted`` networks are not counted by address: a proxy is one address for many."""
-        self.limits = limits
+        super().__init__(limits, trusted)
         self.metrics = metrics
-        self._trusted = [ipaddress.ip_network(network) for network in trusted]
-        self._group = lru_cache(1024)(self._find_group)
-        self._open: dict[Transport, str | None] = {}
         self._turned_away: set[Transport] = set()
         self._words = limits.connections // 20 + 10
         """How many of those that were refused may still be open, to read why; more get no words."""
-        self._by_address: dict[str, int] = {}
         self._held: dict[str, set[Hold]] = {}
         self._due: dict[Transport, tuple[float, Callable[[], None]]] = {}
         self._unread: dict[Transport, _Unread] = {}
@@ -110,16 +104,8 @@ class Connections:
 
     def accept(self, transport: Transport, address: str | None) -> RequestError | None:
         """Count it, or say why not; a refusal must not cost more than what it refuses."""
-        group = self._group(address)
-        count = self._by_address.get(group, 0) if group is not None else 0
-        if len(self._open) >= self.limits.connections:
-            return self._turn_away(transport, _FULL)
-        if count >= self.limits.connections_per_address:
-            return self._turn_away(transport, _CROWDED)
-        self._open[transport] = group
-        if group is not None:
-            self._by_address[group] = count + 1
-        return None
+        refusal = self.enter(transport, address)
+        return None if refusal is None else self._turn_away(transport, refusal)
 
     def _turn_away(self, transport: Transport, refusal: RequestError) -> RequestError:
         if len(self._turned_away) >= self._words:
@@ -127,22 +113,8 @@ class Connections:
         self._turned_away.add(transport)
         return refusal
 
-    def _find_group(self, address: str | None) -> str | None:
-        """What counts as one address; None for what is not counted by it."""
-        if address is None:
-            return None
-        ip = ipaddress.ip_address(address.partition("%")[0])
-        if isinstance(ip, ipaddress.IPv6Address):
-            ip = ip.ipv4_mapped or ip
-        if any(ip in network for network in self._trusted):
-            return None
-        # Whoever has one address of IPv6 has the whole network of 64 bits.
-        return str(ip) if ip.version == 4 else str(int(ip) >> 64)
-
     def closed(self, transport: Transport) -> None:
-        group = self._open.pop(transport, None)
-        if group is not None:
-            _count_down(self._by_address, group)
+        self.leave(transport)
         self._turned_away.discard(transport)
         self._due.pop(transport, None)
         self._unread.pop(transport, None)
@@ -255,7 +227,7 @@ class Connections:
                 log.info("closed a client that took nothing for too long")
                 transport.abort()
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """The server is about to end: nobody is waited for who has not said what it wants, or
         does not take what it was told."""
         for transport in list(self._due):
@@ -273,26 +245,6 @@ def _untaken(transport: Transport) -> int:
             queued = fcntl.ioctl(plug.fileno(), termios.TIOCOUTQ, bytes(4))
             size += struct.unpack("i", queued)[0]
     return size
-
-
-def _count_down(counts: dict[str, int], name: str) -> None:
-    counts[name] -= 1
-    if not counts[name]:
-        del counts[name]
-
-
-_FULL = Unavailable(
-    "This server has as many connections as it takes; try again in a moment.",
-    code="too_many_connections",
-    retry_after=5,
-)
-_CROWDED = TooManyRequests(
-    "Your address has as many connections as one may have here. Close some, or ask whoever runs "
-    "this server to raise limits.connections_per_address or to name your proxy in "
-    "server.trusted_proxies.",
-    code="too_many_connections",
-    retry_after=5,
-)
 
 
 def _too_much() -> RequestError:

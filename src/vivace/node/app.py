@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import os
 import secrets
@@ -13,11 +12,9 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 
-from websockets.asyncio.server import Server, ServerConnection, serve
-from websockets.http11 import Request, Response
+from websockets.asyncio.server import ServerConnection
 
 from vivace.config import Config, check_node
 from vivace.engine_config import EngineConfig, OpenAIConfig
@@ -26,9 +23,9 @@ from vivace.engines.building import build_engine
 from vivace.engines.link_socket import LinkSocket
 from vivace.engines.remote_work import encode_cards
 from vivace.errors import ConfigError, LinkError
-from vivace.fleet_config import NodeConfig, fleet_key
+from vivace.fleet_config import fleet_key
+from vivace.inbound import listen, within_file_limit
 from vivace.link.frames import (
-    MAX_FRAME,
     SUBPROTOCOL,
     Drain,
     Hello,
@@ -44,7 +41,9 @@ from vivace.link.frames import (
     decode_to_node,
 )
 from vivace.link.node_end import Begin, NodeEnd
-from vivace.logs import on_loop_error
+from vivace.link.pieces import ByteBudget, Joiner
+from vivace.logs import on_loop_error, place_of
+from vivace.node.door import Door
 from vivace.node.draining import Draining
 from vivace.node.lengths import Lengths
 from vivace.node.works import Works
@@ -83,7 +82,9 @@ class EngineNode:
         self._engines: dict[str, Engine] = {
             each.name: build(each, base, self.supervisor) for each in config.engines
         }
-        self._end = NodeEnd(max_bytes=config.node.log_megabytes * _MEGABYTE)
+        memory = config.limits.memory_megabytes * _MEGABYTE
+        self._end = NodeEnd(max_bytes=config.node.log_megabytes * _MEGABYTE, max_open_bytes=memory)
+        self._pieces = ByteBudget(config.limits.unfinished_megabytes * _MEGABYTE)
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
         self._works = Works(self._engines, rooms, self._end, self._flush_soon)
         self._lengths = Lengths(self._engines)
@@ -98,9 +99,21 @@ class EngineNode:
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[tuple[str, int]]:
         """Answers gateways inside the block, once the engines are ready; gives where."""
-        node = self._config.node
-        server = await self._serve(node)
-        host, port = next(iter(server.sockets)).getsockname()[:2]
+        node, limits = self._config.node, self._config.limits
+        tls = self._tls()
+        listener = listen(node.host, node.port, "node.port")
+        host, port = listener.getsockname()[:2]
+        door = Door(
+            listener,
+            tls,
+            self._key,
+            limits,
+            self._config.server.trusted_proxies,
+            self._link,
+            self._unready,
+            lambda: self._loaded and not self._leaving,  # one that is drained is read on
+        )
+        door.watch(self.supervisor)
         try:
             for engine in self._engines.values():
                 await engine.start()
@@ -110,33 +123,11 @@ class EngineNode:
         finally:
             self._leaving = True
             await self._works.stop()
-            server.close()
-            await server.wait_closed()
+            await door.stop()
             self._lengths.stop()
             await self.supervisor.stop()
             for engine in self._engines.values():
                 await engine.stop()
-
-    async def _serve(self, node: NodeConfig) -> Server:
-        try:
-            return await serve(
-                self._link,
-                node.host,
-                node.port,
-                ssl=self._tls(),
-                subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
-                process_request=self._admit,
-                compression=None,
-                ping_interval=None,  # beats tell more
-                close_timeout=0.2,
-                max_size=MAX_FRAME,
-                server_header=None,
-            )
-        except OSError as error:
-            raise ConfigError(
-                f"Cannot listen on {node.host}:{node.port}: {error.strerror}. Stop the other "
-                "program, or choose another port with node.port."
-            ) from error
 
     def _tls(self) -> ssl.SSLContext | None:
         node = self._config.node
@@ -161,22 +152,6 @@ class EngineNode:
 
     # -- links ------------------------------------------------------------------------------------
 
-    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        if request.path == "/healthz":
-            return connection.respond(HTTPStatus.OK, "ok\n")
-        if request.path == "/readyz":
-            why = self._unready()
-            status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
-            return connection.respond(status, f"{why or 'ready'}\n")
-        given = " ".join(request.headers.get_all("Authorization")).encode(errors="replace")
-        if not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
-            return connection.respond(HTTPStatus.UNAUTHORIZED, "The key is not this node's.\n")
-        if request.path != "/link":
-            return connection.respond(HTTPStatus.NOT_FOUND, "There is /link here.\n")
-        if self._leaving or not self._loaded:  # one that is drained is read on
-            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{self._unready()}\n")
-        return None
-
     def _unready(self) -> str:
         if self._leaving:
             return "shutting down"
@@ -188,21 +163,31 @@ class EngineNode:
             await connection.close(1002, f"this node speaks {SUBPROTOCOL}")
             return
         peer = secrets.token_hex(8)
-        socket = LinkSocket[ToGateway, ToNode](connection, decode_to_node)
+        joiner = Joiner(budget=self._pieces, evict=connection.transport.abort)
+        socket = LinkSocket[ToGateway, ToNode](
+            connection, decode_to_node, joiner=joiner, drained=self._flush_soon
+        )
         sending = asyncio.create_task(socket.send())
         try:
             async for messages in socket.received():
                 for message in messages:
                     self._received(peer, socket, message)
+                if peer not in self._sockets:
+                    raise LinkError("A gateway must say hello first.")
                 self._flush_soon()
                 if sending.done():
                     break
         except LinkError as error:
             log.warning("a link is closed: %s", error)
             await connection.close(1002, str(error)[:100])
+        except Exception as error:  # noqa: BLE001 - whatever a gateway says ends its link alone
+            log.error("fault of a link: %s", place_of(error))
+            await connection.close(1011)
         finally:
+            joiner.close()
             if self._sockets.pop(peer, None) is not None:
                 self._end.lost(peer, time.monotonic())
+                self._lengths.lost(peer)
                 self._works.room()
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
@@ -216,7 +201,7 @@ class EngineNode:
         if peer not in self._sockets:
             raise LinkError("A gateway must say hello first.")
         if isinstance(message, Measure):
-            self._lengths.measure(message, partial(self._tell_length, peer))
+            self._lengths.measure(peer, message, partial(self._tell_length, peer))
             return
         now = time.monotonic()
         if isinstance(message, Drain):
@@ -264,9 +249,10 @@ class EngineNode:
 
     def _flush(self) -> None:
         self._flushing = False
-        for peer in self._end.waiting():
+        ready = [peer for peer in self._end.waiting() if not self._sockets[peer].is_full]
+        for peer in ready:
             self._sockets[peer].say(self._end.outgoing(peer))
-        if self._end.waiting():
+        if any(not self._sockets[peer].is_full for peer in self._end.waiting()):
             self._flush_soon()
 
     # -- time -------------------------------------------------------------------------------------
@@ -310,6 +296,7 @@ def _offer(config: EngineConfig, engine: Engine) -> Offer:
 
 def run_node(config: Config, base: Path, build: Build = build_engine) -> None:
     """Serve gateways until told to stop."""
+    config = within_file_limit(config)
     node = EngineNode(config, base, build=build)
 
     async def run() -> None:

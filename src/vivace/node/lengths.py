@@ -8,16 +8,28 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from msgspec import Struct
+
 from vivace.engines.base import Engine
 from vivace.link.frames import Measure, Measured
+from vivace.link.histories import size_of
 from vivace.logs import place_of
 
 __all__ = ["Lengths"]
 
 log = logging.getLogger("vivace.node")
 
-_MOST = 256
+_MAX_WAITING = 256
 """Questions that wait; who asks more is told that it gets no answer."""
+_MAX_OF_LINK = 64
+"""The same of one link, so that one gateway leaves others their share."""
+_MAX_BYTES = 64_000_000
+"""Of all conversations that wait to be counted."""
+
+
+class _Question(Struct, frozen=True):
+    peer: str
+    bytes: int
 
 
 class Lengths:
@@ -25,17 +37,29 @@ class Lengths:
         self._engines = engines
         self._counter = ThreadPoolExecutor(1, "counting")
         """Beside the event loop, and one at a time: engines need the machine, too."""
-        self._waiting: set[asyncio.Future[tuple[int, ...]]] = set()
+        self._waiting: dict[asyncio.Future[tuple[int, ...]], _Question] = {}
 
-    def measure(self, asked: Measure, tell: Callable[[Measured], None]) -> None:
+    def measure(self, peer: str, asked: Measure, tell: Callable[[Measured], None]) -> None:
         """``tell`` hears the answer, now or later."""
         engine = self._engines.get(asked.engine)
-        if engine is None or len(self._waiting) >= _MOST:
+        question = _Question(peer, sum(map(size_of, asked.parts)))
+        if engine is None or not self._has_room(question):
             tell(Measured(asked.number, ()))
             return
         counted = asyncio.get_running_loop().run_in_executor(self._counter, _count, engine, asked)
-        self._waiting.add(counted)
+        self._waiting[counted] = question
         counted.add_done_callback(partial(self._counted, asked.number, tell))
+
+    def _has_room(self, question: _Question) -> bool:
+        waiting = self._waiting.values()
+        of_link = sum(each.peer == question.peer for each in waiting)
+        held = sum(each.bytes for each in waiting) + question.bytes
+        return len(waiting) < _MAX_WAITING and of_link < _MAX_OF_LINK and held <= _MAX_BYTES
+
+    def lost(self, peer: str) -> None:
+        """Nobody hears the answers to this gateway any more."""
+        for counted in [each for each, asked in self._waiting.items() if asked.peer == peer]:
+            counted.cancel()
 
     def _counted(
         self,
@@ -43,7 +67,7 @@ class Lengths:
         tell: Callable[[Measured], None],
         counted: asyncio.Future[tuple[int, ...]],
     ) -> None:
-        self._waiting.discard(counted)
+        del self._waiting[counted]
         if not counted.cancelled():
             tell(Measured(number, counted.result()))
 
