@@ -453,3 +453,34 @@ def test_whoever_comes_and_goes_no_turn_is_lost(members: Members, seed: int) -> 
         assert each.running() == 0
         idle = f'vivace_engine_running{{engine="{each.name}"}} 0.0'
         assert idle in members.gauges(each.name)
+
+
+def test_models_of_nodes_that_are_gone_are_forgotten_where_there_are_many(
+    open_members: Members,
+) -> None:
+    """A node that offers others each time it comes would fill the memory, and /readyz."""
+    members = open_members
+    stays = engine("stays@a", model="stays")
+    members.join(stays)
+    for number in range(120):
+        comes = engine(f"e{number}@a", model=f"model-{number}")
+        members.join(comes)
+        members.leave(comes)
+    catalogue = members.gateway.gateway.catalogue
+    assert len(catalogue.tiers) <= 60
+    assert len(catalogue.cards) <= 60
+    assert members.ask(model="stays").status_code == 200
+    assert members.ask(model="model-119").json()["error"]["code"] == "engine_unavailable"
+    assert members.ask(model="model-0").json()["error"]["code"] == "model_not_found"
+    lines = members.get("/metrics").text.splitlines()
+    assert sum(line.startswith("vivace_queue_length{") for line in lines) <= 3 * 60
+
+
+def test_model_that_a_tier_or_the_gateway_itself_has_is_never_forgotten(members: Members) -> None:
+    members.join(engine("coder@a"))
+    members.leave(members.gateway.gateway.catalogue.by_name["coder@a"])
+    for number in range(120):
+        comes = engine(f"e{number}@a", model=f"model-{number}")
+        members.join(comes)
+        members.leave(comes)
+    assert members.ask(model="fast").json()["error"]["code"] == "engine_unavailable"

@@ -79,6 +79,21 @@ def test_who_comes_back_after_a_rest_has_saved_nothing_up() -> None:
     assert [take(queue).owner for _ in range(20)].count("rested") <= 11
 
 
+def test_owners_that_are_away_are_forgotten_where_there_are_many() -> None:
+    queue = FairQueue()
+    queue.enter("stays")
+    queue.charge("stays", 5.0)
+    for number in range(30_000):
+        owner = f"owner {number}"
+        queue.enter(owner)
+        queue.charge(owner, 100.0)
+        queue.leave(owner)
+    assert len(queue._served) <= 10_001
+    queue.push(job("stays"))
+    queue.enter("comes")
+    assert queue._served["comes"] == 5.0
+
+
 def test_a_job_without_room_lets_others_pass() -> None:
     blocked, free = job(tier="deep"), job(tier="fast")
     queue = waiting(blocked, free)

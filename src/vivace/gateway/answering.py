@@ -121,10 +121,17 @@ class Answering:
                 if turn.ended:  # a steer waited for this item
                     return run.unsent
                 await outlet.send(run.unsent)
+                if attempts.too_long:
+                    meter.tokens = meter.counted(_noted(meter.tally))
+                    return run.enter(Said(now(), Finished("length", meter.tokens)))
                 if run.answers_now and work.thoughts is None and turn.thoughts:
                     return None
         problem = "The engine stopped without finishing its answer."
         raise EngineError(problem, blame="always")
+
+
+def _noted(tally: Tally) -> Tokens:
+    return Tokens(tally.input, tally.output, tally.cached)
 
 
 def _known(run: Run, work: Work, meter: Meter) -> Work:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from vivace.conversation.deltas import Delta, Finished
+from vivace.conversation.deltas import Delta, Finished, content_bytes
 from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Tally, Thoughts, Work
 from vivace.errors import EngineDied, EngineDrained, EngineError, EngineFull, EngineSilent
@@ -16,7 +16,12 @@ from vivace.gateway.planning import Plan, Planner
 from vivace.gateway.ports import EngineLog
 from vivace.scheduling.failover import Failover
 
-__all__ = ["Attempts"]
+__all__ = ["MAX_ANSWER_BYTES", "MAX_ANSWER_DELTAS", "Attempts"]
+
+MAX_ANSWER_BYTES = 8_000_000
+MAX_ANSWER_DELTAS = 500_000
+"""More than any model writes in one answer. All of it is in memory until it ends, and each of its
+last events, which are made in one turn of the event loop, has all of its text."""
 
 
 class Attempts:
@@ -44,8 +49,7 @@ class Attempts:
         self._before = 0
         """How many of these are of engines that died, and how many tokens those are."""
         self._tokens = 0
-        self.hear = self._said.append
-        """Note what an engine has said."""
+        self._heard = self._heard_bytes = 0
         if plan.place.log is not None:
             self._take_over(plan.place.log, said)
         elif said is not None:
@@ -57,6 +61,17 @@ class Attempts:
         self._said += said.deltas if said is not None else ()
         self._before, self._tokens = log.said_before, log.tokens.output
         self._meter.before = log.tokens
+
+    def hear(self, delta: Delta) -> None:
+        """Note what an engine has said."""
+        self._said.append(delta)
+        self._heard += 1
+        self._heard_bytes += content_bytes(delta)
+
+    @property
+    def too_long(self) -> bool:
+        """Whether more was said than any answer has: the engine does not end by itself."""
+        return self._heard_bytes > MAX_ANSWER_BYTES or self._heard > MAX_ANSWER_DELTAS
 
     @property
     def estimate(self) -> int:

@@ -20,6 +20,9 @@ from vivace.scheduling.tiers import AUTO, Ask, Tier, deserted, route
 __all__ = ["Catalogue", "CodexModels", "Offer", "base_name"]
 
 
+_MAX_GONE = 50
+"""Models of nodes that are gone, which are refused in words of their own. A node that offers others
+each time it comes would have a gateway remember them all."""
 _SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority", "scale"})
 """What ``service_tier`` says on OpenAI's own servers."""
 
@@ -129,6 +132,7 @@ class Catalogue:
         for tier in pools.values():
             if tier.engines:
                 offer = self._offers[tier.name] = self._offer(tier)
+                self._cards.pop(tier.name, None)  # what was here last is forgotten last
                 self._cards[tier.name] = offer.card
             else:
                 self._offers.pop(tier.name, None)
@@ -158,10 +162,23 @@ class Catalogue:
             if base_name(engine.name) not in named:
                 models.setdefault(engine.cards[0].name, []).append(engine.name)
         ours = [engine.cards[0].name for engine in self._own if engine.name not in named]
-        gone = [name for name in self._cards if not self._is_configured(name)]
+        gone = self._gone(models)
         for model in dict.fromkeys([*ours, *sorted({*models, *gone})]):
             engines = tuple(sorted(models.get(model, ())))
             yield model, Tier(name=model, engines=engines, grows=self._grows)
+
+    def _gone(self, models: Mapping[str, object]) -> list[str]:
+        """Models that only nodes had which are gone; the oldest of many are forgotten."""
+        own = {engine.cards[0].name for engine in self._own}
+        gone = [
+            name
+            for name in self._cards
+            if not (name in models or name in own or self._is_configured(name))
+        ]
+        for name in gone[:-_MAX_GONE]:
+            del self._cards[name]
+            self._offers.pop(name, None)
+        return gone[-_MAX_GONE:]
 
     def _offer(self, tier: Tier) -> Offer:
         pool = [self.by_name[name] for name in tier.engines]

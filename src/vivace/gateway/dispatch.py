@@ -108,6 +108,7 @@ class Dispatch:
         self._metrics = metrics
         self._places: dict[str, Place] = {}
         self._measured: set[str] = set()
+        self._measured_queues: set[tuple[str, Kind]] = set()
         self._queueing: dict[str, QueueingEngine] = {}
 
     def join(
@@ -188,8 +189,12 @@ class Dispatch:
         """Write down how things stand, for whoever reads the metrics."""
         self._check_health()
         metrics = self._metrics
-        for (tier, kind), length in self._scheduler.lengths().items():
-            metrics.queue.labels(tier, kind).set(length)
+        lengths = self._scheduler.lengths()
+        for labels in self._measured_queues - lengths.keys():
+            metrics.queue.remove(*labels)
+        self._measured_queues = set(lengths)
+        for labels, length in lengths.items():
+            metrics.queue.labels(*labels).set(length)
         loads = self._scheduler.loads(time.monotonic())
         gauges = (
             metrics.engine_running,

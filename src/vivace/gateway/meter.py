@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from vivace.conversation.deltas import Tokens
+from vivace.conversation.deltas import MAX_TOKENS, Tokens
 from vivace.conversation.turn import Turn
 from vivace.engines.base import Tally
 from vivace.gateway.metrics import Metrics
@@ -58,15 +58,15 @@ class Meter:
         """The same as an engine counted the last part: what came before was read again for it, but
         is output and no input to whoever asked."""
         before = self.before
-        if before == Tokens():
-            return tokens
-        return replace(
-            tokens,
-            input=before.input or tokens.input,
-            cached=before.cached,
-            output=before.output + tokens.output,
-            reasoning=before.reasoning + tokens.reasoning,
-        )
+        if before != Tokens():
+            tokens = replace(
+                tokens,
+                input=before.input or tokens.input,
+                cached=before.cached,
+                output=before.output + tokens.output,
+                reasoning=before.reasoning + tokens.reasoning,
+            )
+        return tokens.within(MAX_TOKENS)
 
     def goes_on(self, output: int, reasoning: int) -> None:
         """An engine is asked anew, for what follows so many tokens of the one before."""

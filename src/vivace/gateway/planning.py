@@ -15,7 +15,7 @@ from vivace.completion import fitting
 from vivace.conversation import compaction
 from vivace.conversation.chain import tools_in
 from vivace.conversation.context import fit, refuse_images
-from vivace.conversation.deltas import Tokens
+from vivace.conversation.deltas import MAX_TOKENS, Tokens
 from vivace.conversation.session import Ticket
 from vivace.counters.base import Grant, Limiter
 from vivace.engines.base import Bounds, Chat, Engine, Fill, QueueingEngine, Sampling, Tally, Work
@@ -112,7 +112,8 @@ class Plan:
         has worked on it."""
         if tally is None:
             return Tokens()
-        return Tokens(tally.input or self._ask.input_tokens, tally.output, tally.cached)
+        taken = Tokens(tally.input or self._ask.input_tokens, tally.output, tally.cached)
+        return taken.within(MAX_TOKENS)
 
     def length(self, tokens: Tokens) -> int:
         """How long the conversation is after it, by what its engine counted; 0 if it did not."""
@@ -288,7 +289,12 @@ class Planner:
         return can_continue(plan.place.continues, work)
 
     async def settle(self, plan: Plan, tokens: Tokens, outcome: Outcome) -> None:
-        """Charge what it really took, and make room for the next."""
+        """Charge what it really took, and make room for the next.
+
+        An engine may say that this was more than its context holds, which cannot be: the key would
+        be in debt for as long as the engine likes.
+        """
+        tokens = tokens.within(plan.offer.card.context)
         for place in plan.doubted:
             place.judge("bad" if outcome.verdict == "good" else "unknown")
         cost = _WEIGHTS.cost(max(0, tokens.input - tokens.cached), tokens.output)

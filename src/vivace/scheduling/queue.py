@@ -26,6 +26,10 @@ Kind = Literal["interactive", "agent", "background"]
 KINDS: tuple[Kind, ...] = ("interactive", "agent", "background")
 
 
+_MAX_AWAY = 10_000
+"""Owners that have nothing here, of which it is remembered what they were given."""
+
+
 class Weights(Struct, frozen=True):
     """What a token costs: writing one takes a step of the engine, reading is done many at once."""
 
@@ -142,6 +146,7 @@ class FairQueue:
         if owner not in self._at_work:
             least = self._levels.first()
             floor = least[0][0] if least is not None else 0.0
+            self._forget_served(floor)
             self._served[owner] = served = max(self._served.get(owner, 0.0), floor)
             self._levels.put(owner, (served, 0))
         self._at_work[owner] = self._at_work.get(owner, 0) + 1
@@ -153,6 +158,19 @@ class FairQueue:
             self._levels.drop(owner)
             if not self._at_work:
                 self._served.clear()  # nobody is here to be fair to
+
+    def _forget_served(self, floor: float) -> None:
+        """Of owners that are away, and so many that it matters, those that would start from the
+        floor anyway."""
+        if len(self._served) - len(self._at_work) < _MAX_AWAY:
+            return
+        self._served = {
+            owner: served
+            for owner, served in self._served.items()
+            if owner in self._at_work or served > floor
+        }
+        if len(self._served) - len(self._at_work) >= _MAX_AWAY:
+            self._served = {owner: self._served[owner] for owner in self._at_work}
 
     def charge(self, owner: str, cost: float) -> None:
         """More was given, or less than was charged before."""
