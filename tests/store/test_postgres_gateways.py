@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -116,6 +117,34 @@ def test_settings_that_log_prompts_are_told_where_the_server_may_not_change_them
         await connection.close()
 
     asyncio.run(check())
+
+def test_gateway_that_died_before_the_clock_was_set_back_counts_as_gone_in_time(
+    postgres: Postgres,
+) -> None:
+    """Its last heartbeat lies in the future: by that it would live for another hour."""
+
+    async def move_heartbeats(seconds: float) -> None:
+        connection = await asyncpg.connect(postgres.url(postgres.database_name))
+        try:
+            passed = timedelta(seconds=seconds)
+            await connection.execute("UPDATE gateways SET seen = seen + $1::interval", passed)
+        finally:
+            await connection.close()
+
+    async def check(gateways: PostgresGateways, store: PostgresStore) -> None:
+        await store.beat("g1")
+        new = NewTurn(
+            id=TURN, owner="ada", holder="g1", request=b"", input=b"[]", created_at=int(time.time())
+        )
+        await store.accept(new)
+        await move_heartbeats(3600)
+        await store.beat("g2")
+        assert await store.orphans("g2", 60) == [], "it may live, and has had no time to beat"
+        await move_heartbeats(-120)
+        await store.beat("g2")
+        assert [each.id for each in await store.orphans("g2", 60)] == [TURN]
+
+    run(postgres, check)
 
 
 def test_the_databases_clock_is_told(postgres: Postgres) -> None:

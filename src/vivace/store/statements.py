@@ -152,8 +152,19 @@ LIMIT $3
 """  # noqa: S608
 
 # The only write whose loss costs nothing but time: nobody waits for the disk.
+#
+# Where the database's clock was set back, heartbeats lie in the future. A gateway that lives beats
+# again in a moment; one that died before would count as alive until the clock has come there, and
+# nobody would take its turns. So such a heartbeat is made to be of now.
 BEAT = """
-WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+ahead AS (
+    UPDATE gateways SET seen = clock_timestamp() WHERE id IN (
+        SELECT id FROM gateways
+        WHERE id <> $1 AND seen > clock_timestamp() + interval '10 seconds'
+        FOR UPDATE SKIP LOCKED
+    )
+)
 INSERT INTO gateways (id, seen, version, dead_after) SELECT $1, clock_timestamp(), '', $2 FROM quick
 ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, dead_after = excluded.dead_after
 """
