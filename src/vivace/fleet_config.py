@@ -125,10 +125,14 @@ def check_fleet(fleet: FleetConfig, where: str = "") -> None:
             f"heartbeats of {fleet.heartbeat_seconds:g} s: gateways that live would count as gone. "
             "Make it longer."
         )
-    twice = {url for url in fleet.engines if fleet.engines.count(url) > 1}
-    if twice:
+    addresses = [node_address(url, where) for url in fleet.engines]
+    places = [(each.host, each.port) for each in addresses]
+    twice = [
+        url for url, place in zip(fleet.engines, places, strict=True) if places.count(place) > 1
+    ]
+    if twice:  # also as Nodes:1 and nodes:1, or with and without encryption
         raise ConfigError(f"{where}fleet.engines names {min(twice)} twice; take one out.")
-    for address in (node_address(url, where) for url in fleet.engines):
+    for address in addresses:
         if is_loopback(address.host):
             continue
         if not fleet.allow_remote:

@@ -56,13 +56,21 @@ class Supervisor:
         return self._watched
 
     def watch(self, name: str, work: Work) -> asyncio.Task[None]:
-        """Run ``work`` until ``stop``. To end this one alone, cancel the task that is returned."""
+        """Run ``work`` until ``stop``. To end this one alone, cancel the task that is returned, or
+        ``end`` it to have it forgotten, too."""
         known = self._watched.get(name)
         if known is not None and known.task is not None and not known.task.done():
             raise ValueError(f"a task named {name!r} is being watched already")
         watched = self._watched[name] = Watched()
         watched.task = asyncio.create_task(self._keep(name, work, watched), name=name)
         return watched.task
+
+    def end(self, name: str) -> None:
+        """Cancel a task and forget it: nobody is told of it any more, and another may have its
+        name at once."""
+        watched = self._watched.pop(name)
+        if watched.task is not None:
+            watched.task.cancel()
 
     def down(self) -> list[str]:
         """The tasks that failed and wait to be started again."""

@@ -14,7 +14,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -36,16 +36,17 @@ _LOOK_AT_DRAINED = 0.1
 """Seconds between two looks at nodes that are drained, for turns that can leave them by now."""
 _LOOK_UP_AGAIN = 5.0
 """Seconds between two looks at a name's addresses."""
+_MAX_ADDRESSES = 1000
+"""Of one name. Each is dialled again and again; an answer with more is not a fleet's."""
 _KNOWN_WITHIN = 2.0
 """Seconds in which a gateway that was just started has looked at all names."""
 
 
 class _Linked:
-    """A node, what keeps its link, and which of its engines were let in."""
+    """A node, and which of its engines were let in."""
 
-    def __init__(self, node: Node, keeping: asyncio.Task[None]) -> None:
+    def __init__(self, node: Node) -> None:
         self.node = node
-        self.keeping = keeping
         self.engines: tuple[RemoteEngine, ...] = ()
 
 
@@ -145,7 +146,7 @@ class Fleet:
         ours: set[Address] = set()
         new = True
         while True:
-            found = {self._address(name, host) for host in await addresses_of(name)}
+            found = {self._address(name, host) for host in _bounded(name, await addresses_of(name))}
             # An answer without any address is more often a fault of who answers than the truth.
             found = found or ours
             for address in found - ours:
@@ -160,8 +161,8 @@ class Fleet:
         if address not in self._linked:
             changed, patience = partial(self._changed, address), self._orphan_seconds
             node = Node(address, self._gateway, changed, patience=patience)
-            keeping = self._supervisor.watch(f"link to {address.url}", node.run)
-            self._linked[address] = _Linked(node, keeping)
+            self._supervisor.watch(_task_name(address), node.run)
+            self._linked[address] = _Linked(node)
 
     def _leave_alone(self, address: Address) -> bool:
         """Its address is not in the name any more. While it can be reached all the same, it is
@@ -171,7 +172,7 @@ class Fleet:
             return False
         del self._linked[address]
         linked.node.close()
-        linked.keeping.cancel()
+        self._supervisor.end(_task_name(address))
         self._let_in(linked, ())
         return True
 
@@ -224,6 +225,16 @@ def trust(config: FleetConfig, base: Path) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=base / config.ca if config.ca else None)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"fleet.ca cannot be used: {error}.") from error
+
+
+def _task_name(address: Address) -> str:
+    return f"link to {address.url}"
+
+
+def _bounded(name: NodeAddress, hosts: set[str]) -> Sequence[str]:
+    if len(hosts) > _MAX_ADDRESSES:
+        log.error("%s has %d addresses; %d are used", name.host, len(hosts), _MAX_ADDRESSES)
+    return sorted(hosts)[:_MAX_ADDRESSES]
 
 
 async def addresses_of(name: NodeAddress) -> set[str]:
