@@ -12,13 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engines.linked import KEY, node_config, on_virtual_time
+from tests.engines.suite import until
 from tests.engines.test_scripted import ask, engine
 from tests.support.virtual_time import elapse
 from tests.support.waiting import PATIENCE_S
 from vivace.engines.base import Bounds
 from vivace.engines.remote import Address, Node
-from vivace.engines.scripted import Stall
-from vivace.errors import EngineFull
+from vivace.engines.scripted import Say, Stall
+from vivace.errors import EngineError, EngineFull
 from vivace.node.app import EngineNode
 
 
@@ -125,5 +126,34 @@ def test_who_waits_while_much_happens_is_told_now_and_then_and_in_the_end_rightl
             await elapse(1)
             assert asker.heard[11][-1] == 1
             assert len(asker.heard[11]) <= 2 + (10 * 0.1 + 1) / 0.5
+
+    on_virtual_time(check())
+
+
+def test_engine_does_not_wait_for_ever_for_a_gateway_that_takes_nothing() -> None:
+    """It would hold a slot that others wait for."""
+
+    async def check() -> None:
+        inner = engine(Say("word ", times=1000))
+        node = EngineNode(
+            node_config(slots=1), Path(), {"VIVACE_FLEET_KEY": KEY}, build=lambda *_: inner
+        )
+        async with node.listening() as (host, port):
+            link = Node(Address(f"ws://{host}:{port}", KEY), "gateway_tests", window=4)
+            running = asyncio.create_task(link.run())
+            await asyncio.wait_for(link.linked.wait(), PATIENCE_S)
+            reading = link.open("e", ask("x"))
+            await until(lambda: node._works.running == 1)
+            await elapse(50)
+            assert node._works.running == 1, "a client may be slow"
+            await elapse(20)
+            assert node._works.running == 0
+            taken = [await reading.entry() for _ in range(4)]  # what was said before comes first
+            assert len(taken) == 4
+            with pytest.raises(EngineError, match="took nothing"):
+                await reading.entry()
+            reading.close()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     on_virtual_time(check())

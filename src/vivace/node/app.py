@@ -86,7 +86,9 @@ class EngineNode:
         self._end = NodeEnd(max_bytes=config.node.log_megabytes * _MEGABYTE, max_open_bytes=memory)
         self._pieces = ByteBudget(config.limits.unfinished_megabytes * _MEGABYTE)
         rooms = {each.name: Room(each.slots, each.reserved) for each in config.engines}
-        self._works = Works(self._engines, rooms, self._end, self._flush_soon)
+        # Gateways close a client that takes nothing after slow_reader_seconds; they come first.
+        untaken = 2 * config.limits.slow_reader_seconds
+        self._works = Works(self._engines, rooms, self._end, self._flush_soon, untaken)
         self._lengths = Lengths(self._engines)
         self._sockets: dict[str, LinkSocket[ToGateway, ToNode]] = {}
         self._flushing = False

@@ -67,11 +67,14 @@ class Works:
         rooms: Mapping[str, Room],
         end: NodeEnd,
         changed: Callable[[], None],
+        untaken_seconds: float = 60.0,
     ) -> None:
-        """``changed`` is called when there may be something to send."""
+        """``changed`` is called when there may be something to send. ``untaken_seconds``: how long
+        an engine waits for a gateway that takes nothing of an answer."""
         self._engines = engines
         self._end = end
         self._changed = changed
+        self._untaken_seconds = untaken_seconds
         self._scheduler = Scheduler([], rooms)
         self._tiers: set[str] = set()
         self._jobs: dict[str, Job] = {}
@@ -255,8 +258,13 @@ class Works:
     async def _until_room(self, run: str) -> None:
         room = self._room.setdefault(run, asyncio.Event())
         room.clear()
-        if not self._end.may_go_on(run):
-            await room.wait()
+        if self._end.may_go_on(run):
+            return
+        try:
+            async with asyncio.timeout(self._untaken_seconds):
+                await room.wait()
+        except TimeoutError:  # it holds a slot that others wait for
+            raise EngineError("Its gateway took nothing of the answer for too long.") from None
 
     def _trace(self, run: str) -> object:
         return self._traces.get(run)
