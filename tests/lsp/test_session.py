@@ -203,9 +203,7 @@ def test_a_revision_that_is_none_is_told_in_words(tmp_path: Path, revision: str)
     async def session() -> None:
         async with scripted(tmp_path) as (editor, _):
             asked = {"uri": (tmp_path / "a.py").as_uri(), "revision": revision}
-            answer = await editor.client.workspace_execute_command_async(
-                lsp.ExecuteCommandParams(command="vivace.review", arguments=[asked])
-            )
+            answer = await editor.command("vivace.review", asked)
             assert answer["status"] == "failed"
             assert "There is no commit" in answer["message"]
 
