@@ -14,8 +14,10 @@ from vivace.threads import giving_way, in_thread
 def test_the_switch_interval_is_short_while_any_work_runs() -> None:
     usual = sys.getswitchinterval()
     first, second = threading.Event(), threading.Event()
+    both_run = threading.Barrier(2)
 
     def work(ends: threading.Event) -> float:
+        both_run.wait()
         ends.wait()
         return sys.getswitchinterval()
 

@@ -577,12 +577,12 @@ def test_a_store_that_fails_while_turns_are_taken_over_costs_none_of_them(
 ) -> None:
     real, calls = getattr(SqliteStore, write), list[str]()
 
-    async def failing(self: SqliteStore, *given: Any) -> Any:
+    async def failing(self: SqliteStore, *given: Any, **named: Any) -> Any:
         calls.append(write)
         if len(calls) > 1:
-            return await real(self, *given)
+            return await real(self, *given, **named)
         if done:
-            await real(self, *given)
+            await real(self, *given, **named)
         raise StoreError("The disk does not answer.")
 
     monkeypatch.setattr(SqliteStore, write, failing)
