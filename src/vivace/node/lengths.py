@@ -14,6 +14,7 @@ from vivace.engines.base import Engine
 from vivace.link.frames import Measure, Measured
 from vivace.link.histories import size_of
 from vivace.logs import place_of
+from vivace.threads import giving_way
 
 __all__ = ["Lengths"]
 
@@ -46,7 +47,8 @@ class Lengths:
         if engine is None or not self._has_room(question):
             tell(Measured(asked.number, ()))
             return
-        counted = asyncio.get_running_loop().run_in_executor(self._counter, _count, engine, asked)
+        loop = asyncio.get_running_loop()
+        counted = loop.run_in_executor(self._counter, giving_way, _count, engine, asked)
         self._waiting[counted] = question
         counted.add_done_callback(partial(self._counted, asked.number, tell))
 
