@@ -103,6 +103,7 @@ def test_settings_that_log_prompts_are_told_where_the_server_may_not_change_them
 
     async def check() -> None:
         connection = await asyncpg.connect(url)
+        # vivace: ignore[python-sql-injection] the name of a database of this test
         await connection.execute(
             f"CREATE ROLE plain_{name} LOGIN; GRANT SELECT ON vivace_schema TO plain_{name}"
         )
@@ -117,6 +118,7 @@ def test_settings_that_log_prompts_are_told_where_the_server_may_not_change_them
         await connection.close()
 
     asyncio.run(check())
+
 
 def test_gateway_that_died_before_the_clock_was_set_back_counts_as_gone_in_time(
     postgres: Postgres,
