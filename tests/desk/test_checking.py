@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +62,24 @@ def test_a_cancelled_check_takes_its_children_with_it(
             return True
 
     eventually(gone)
+
+
+def test_a_cancelled_check_does_not_wait_for_what_left_its_session(tmp_path: Path) -> None:
+    """A daemon that it started has its output open for ever."""
+    leave = "import os, time; os.setsid(); open('daemon', 'w').write(str(os.getpid())); "
+    leave += "print('gone', flush=True); time.sleep(3600)"
+    shown: list[bytes] = []
+
+    async def cancelled() -> None:
+        command = f'{sys.executable} -c "{leave}" & sleep 3600'
+        task = asyncio.create_task(run_check(command, tmp_path, shown.append))
+        while not shown:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    try:
+        asyncio.run(cancelled())
+    finally:
+        os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)

@@ -114,8 +114,11 @@ def _survives(folder: Path, faults: Faults, action: str, number: int, then: froz
         edit(workspace, journal)
     if action == "redo":
         journal.undo()
-    does: dict[str, Callable[[], object]]
-    does = {"edit": partial(edit, workspace, journal), "undo": journal.undo, "redo": journal.redo}
+    does: dict[str, Callable[[], object]] = {
+        "edit": partial(edit, workspace, journal),
+        "undo": journal.undo,
+        "redo": journal.redo,
+    }
     before, after = (NEW, OLD) if action == "undo" else (OLD, NEW)
     error = ""
     with faults.at(number, then):

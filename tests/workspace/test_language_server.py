@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import PATIENCE_S
+from vivace.workspace import language_server as module
 from vivace.workspace.language_server import Server, ServerFailed, running, server_for
 
 # A server that answers every request with what it was asked, after asking something itself.
@@ -79,6 +80,56 @@ def test_a_server_does_not_outlive_its_question(tmp_path: Path) -> None:
     asyncio.run(asked(server(tmp_path, code), tmp_path, "test/echo", {}, PATIENCE_S))
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+_ODD = {
+    "garbage": "import sys\nsys.stdout.buffer.write(b'x' * 1_000_000)\nsys.stdin.buffer.read()",
+    "a negative length": "print('Content-Length: -5\\r\\n\\r\\n', flush=True)\ninput()",
+    "a huge length": "print('Content-Length: 99999999999\\r\\n\\r\\n', flush=True)\ninput()",
+    "no length": "print('Content-Length: x\\r\\n\\r\\n', flush=True)\ninput()",
+    "a list": "send(b'[1]')",
+    "no JSON": "send(b'{nope')",
+    "too deep": "send(b'{\"a\":' * 100_000)",
+    "an odd error": 'send(b\'{"id": 1, "error": 5}\')',
+    "an odd question": 'send(b\'{"id": 1, "method": "workspace/configuration", "params": 5}\')',
+    "an odd notification": 'send(b\'{"method": "textDocument/publishDiagnostics"}\')',
+    "questions without end": 'while True: send(b\'{"id": 1, "method": "x"}\')',
+    "silence": "import time\ntime.sleep(3600)",
+}
+_SEND = """
+import sys
+def send(body):
+    sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize("code", _ODD.values(), ids=_ODD)
+def test_a_server_that_breaks_the_protocol_fails_and_is_gone(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_START_S", 1.0)
+    odd = f"{_SEND}open({str(tmp_path / 'pid')!r}, 'w').write(str(__import__('os').getpid()))\n"
+    with pytest.raises(ServerFailed):
+        asyncio.run(asked(server(tmp_path, f"{odd}{code}\n"), tmp_path, "x", {}, 1.0))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_server_that_reads_nothing_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ANSWER_S", 0.5)
+    answers_once = (
+        _ECHO.replace("while True:", "for _ in range(2):") + "import time; time.sleep(3600)"
+    )
+
+    async def opened() -> None:
+        async with running(server(tmp_path, answers_once), tmp_path) as there:
+            await there.open(tmp_path / "a.py", "python", "x" * 5_000_000)
+
+    with pytest.raises(ServerFailed, match="reads nothing"):
+        asyncio.run(opened())
 
 
 def test_only_what_is_on_the_path_is_a_server(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from vivace.workspace.processes import kill_session
 
 __all__ = ["Checked", "run_check"]
 
@@ -56,8 +55,6 @@ async def run_check(
         status = await process.wait()
     except BaseException:
         process = await starting
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await kill_session(process)
         raise
     return Checked(command, status, tail.decode(errors="replace"))

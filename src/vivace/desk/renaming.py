@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vivace.desk.asking import Made
@@ -21,20 +21,14 @@ from vivace.edits.renaming.review import Pointed, against, pointed_at, position_
 from vivace.errors import EditError
 from vivace.syntax.finding import Finding
 from vivace.syntax.languages import SCRIPTS, language_of
-from vivace.syntax.lines import lines_of
 from vivace.syntax.source import Source
 from vivace.workspace.document import read
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.ignore import ignored, why_not_read
-from vivace.workspace.language_server import (
-    LanguageServer,
-    ServerFailed,
-    path_of,
-    running,
-    server_for,
-)
+from vivace.workspace.language_server import LanguageServer, ServerFailed, running, server_for
 from vivace.workspace.mentions import files_with, words_elsewhere
 from vivace.workspace.paths import Workspace
+from vivace.workspace.server_answers import Place, apply_edits, read_edits, read_places
 
 __all__ = ["renamed_by_server"]
 
@@ -137,16 +131,11 @@ class _Rename:
 
     def _texts(self, answer: Any) -> Iterator[tuple[str, str]]:
         by_path = {each.path.absolute: name for name, each in self._files.items()}
-        changes = dict((answer or {}).get("changes") or {})
-        for each in (answer or {}).get("documentChanges") or ():
-            if "kind" in each:
-                raise ServerFailed("A file would have to be made, moved or removed.")
-            changes.setdefault(each["textDocument"]["uri"], []).extend(each["edits"])
-        for uri, edits in changes.items():
-            name = by_path.get(path_of(uri))
+        for path, edits in read_edits(answer).items():
+            name = by_path.get(path)
             if name is None:
-                raise ServerFailed(f"{path_of(uri).name} would change, which has not the name.")
-            yield name, _edited(self._files[name].text, edits)
+                raise ServerFailed(f"{path.name} would change, which has not the name.")
+            yield name, apply_edits(self._files[name].text, edits)
 
     async def _doubt(self, texts: Mapping[str, str]) -> str | None:
         afters = {
@@ -174,42 +163,22 @@ class _Rename:
             return False
         place = self._place(self._files[name], position)
         answer = await self._server.ask("textDocument/definition", place)
-        places = answer if isinstance(answer, list) else [answer] if answer else []
+        places = list(read_places(answer))
         by_path = {each.path.absolute: each_name for each_name, each in self._files.items()}
         for each in places:
-            path = path_of(each.get("uri") or each.get("targetUri"))
-            begin = (each.get("range") or each.get("targetSelectionRange"))["start"]
-            known = afters.get(by_path.get(path, ""))
-            here = (by_path.get(path), begin["line"], begin["character"]) == (name, *position)
+            known = afters.get(by_path.get(each.path, ""))
+            here = (by_path.get(each.path), each.line, each.character) == (name, *position)
             if here and after.is_in(*SCRIPTS):
                 continue  # another object's own
-            if here or (known is not None and not _has(known, begin, self._pointed.old)):
+            if here or (known is not None and not _has(known, each, self._pointed.old)):
                 return False
         return bool(places)
 
 
-def _has(source: Source, begin: Mapping[str, int], word: str) -> bool:
-    line = source.lines[begin["line"]] if begin["line"] < len(source.lines) else ""
-    return line.encode("utf-16-le")[2 * begin["character"] :].decode("utf-16-le").startswith(word)
-
-
-def _edited(text: str, edits: Sequence[Mapping[str, Any]]) -> str:
-    lines = lines_of(text)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line.encode("utf-16-le", "surrogatepass")))
-    raw = text.encode("utf-16-le", "surrogatepass")
-
-    def offset(place: Mapping[str, int]) -> int:
-        return min(starts[min(place["line"], len(lines))] + 2 * place["character"], len(raw))
-
-    spans = [
-        (offset(each["range"]["start"]), offset(each["range"]["end"]), each["newText"])
-        for each in edits
-    ]
-    for first, last, put in sorted(set(spans), reverse=True):
-        raw = raw[:first] + put.encode("utf-16-le") + raw[last:]
-    return raw.decode("utf-16-le", "surrogatepass")
+def _has(source: Source, place: Place, word: str) -> bool:
+    line = source.lines[place.line] if place.line < len(source.lines) else ""
+    rest = line.encode("utf-16-le", "surrogatepass")[2 * place.character :]
+    return rest.decode("utf-16-le", "replace").startswith(word)
 
 
 def _edits(

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from vivace.workspace.errors import WorkspaceError
+from vivace.workspace.processes import kill_session
 
 __all__ = ["LanguageServer", "Server", "ServerFailed", "path_of", "running", "server_for"]
 
@@ -26,6 +26,11 @@ _START_S = 20.0
 _ANSWER_S = 30.0
 _READ_S = 10.0
 """How long a server may take to read the files that are opened."""
+_BROKEN = (
+    *(AttributeError, LookupError, RecursionError, TypeError, ValueError),
+    *(asyncio.LimitOverrunError, msgspec.MsgspecError),
+)
+"""Errors that reading a message raises when it is not as the protocol has it."""
 _LONGEST = 64_000_000
 """Bytes of one message."""
 _OFFLINE = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "CARGO_NET_OFFLINE": "true"}
@@ -129,11 +134,9 @@ async def running(server: Server, root: Path) -> AsyncIterator[LanguageServer]:
         await asked.initialize(root)
         yield asked
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-        await process.wait()
+        await kill_session(process)
 
 
 class LanguageServer:
@@ -145,6 +148,8 @@ class LanguageServer:
         self._opened: dict[str, asyncio.Event] = {}
         self._versions: dict[str, int] = {}
         self._last = 0
+        self._failed = ""
+        """Why no answer can come any more."""
 
     async def initialize(self, root: Path) -> None:
         params = {
@@ -182,12 +187,15 @@ class LanguageServer:
             await asyncio.wait_for(asyncio.gather(*waiting), _READ_S)
 
     async def ask(self, method: str, params: object, seconds: float = _ANSWER_S) -> Any:
+        if self._failed:
+            raise ServerFailed(self._failed)
         self._last += 1
         number = self._last
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
-        await self._send({"id": number, "method": method, "params": params})
         try:
-            return await asyncio.wait_for(answer, seconds)
+            async with asyncio.timeout(seconds):
+                await self._send({"id": number, "method": method, "params": params})
+                return await answer
         except TimeoutError as error:
             raise ServerFailed(f"{self.name} did not answer within {seconds:.0f} s.") from error
         finally:
@@ -199,22 +207,28 @@ class LanguageServer:
         body = msgspec.json.encode({"jsonrpc": "2.0", **message})
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-            await self._process.stdin.drain()
+            async with asyncio.timeout(_ANSWER_S):
+                self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+                await self._process.stdin.drain()
+        except TimeoutError as error:
+            raise ServerFailed(f"{self.name} reads nothing.") from error
         except (OSError, RuntimeError) as error:
             raise ServerFailed(f"{self.name} ended.") from error
 
     async def read(self) -> None:
-        """Until it ends; whoever waits then is told."""
+        """Read until it ends or breaks the protocol; then all that wait for an answer fail."""
         try:
             while True:
                 await self._heard(await self._message())
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, ServerFailed):
+        except (OSError, EOFError, ServerFailed):
             pass
+        except _BROKEN:
+            self._failed = f"{self.name} broke the protocol."
         finally:
+            self._failed = self._failed or f"{self.name} ended without an answer."
             for answer in self._waiting.values():
                 if not answer.done():
-                    answer.set_exception(ServerFailed(f"{self.name} ended without an answer."))
+                    answer.set_exception(ServerFailed(self._failed))
 
     async def _message(self) -> dict[str, Any]:
         assert self._process.stdout is not None
