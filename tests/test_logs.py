@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 
 from vivace.errors import StoreError
-from vivace.logs import Discreet, on_loop_error, place_of
+from vivace.logs import Discreet, Throttled, on_loop_error, place_of
 
 SECRET = "def pay(card): the prompt of a person"
 
@@ -158,3 +158,31 @@ def test_a_lost_task_and_a_failed_callback_are_told_without_what_they_hold(
     assert "builtins.KeyError" in lines.text
     assert "Exception in a callback" in lines.text
     assert "builtins.ValueError" in lines.text
+
+
+def test_lines_that_anybody_can_cause_are_bounded_and_counted(
+    lines: pytest.LogCaptureFixture, request: pytest.FixtureRequest
+) -> None:
+    now, log = 0.0, logging.getLogger("vivace.throttled")
+    bound = Throttled(3, 10.0, lambda: now)
+    log.addFilter(bound)
+    request.addfinalizer(lambda: log.removeFilter(bound))
+    for number in range(100):
+        log.info("refused %s %s", number, KeyError(SECRET))
+    log.error("a fault")
+    now = 11.0
+    for _ in range(2):
+        log.info("refused %s", KeyError(SECRET))
+    told = lines.text.splitlines()
+    assert [line.split()[2] for line in told if "refused" in line] == [
+        "0",
+        "1",
+        "2",
+        "KeyError",
+        "KeyError",
+    ]
+    assert [line for line in told if "left out" in line] == [
+        "vivace.throttled refused KeyError (left out 97 lines before)"
+    ]
+    assert "vivace.throttled a fault" in told
+    assert SECRET not in lines.text

@@ -14,11 +14,13 @@ import contextlib
 import copy
 import errno
 import logging
+import math
 import re
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, TextIO
 
@@ -26,6 +28,7 @@ from vivace.visible import visible
 
 __all__ = [
     "Discreet",
+    "Throttled",
     "Wordless",
     "log_to_stderr",
     "log_without_code",
@@ -96,6 +99,41 @@ def log_to_stderr(level: int, form: str) -> None:
     sys.excepthook = uncaught
     threading.excepthook = in_thread
     sys.unraisablehook = unraisable
+
+
+class Throttled(logging.Filter):
+    """Bounds the lines of a logger that anybody on the network can make it write.
+
+    Errors pass. What is left out is counted, and told with the next line that is not.
+    """
+
+    def __init__(
+        self,
+        max_lines: int = 200,
+        interval_s: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._max_lines = max_lines
+        self._interval_s = interval_s
+        self._clock = clock
+        self._until = -math.inf
+        self._lines = self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            return True
+        if (now := self._clock()) >= self._until:
+            self._until, self._lines = now + self._interval_s, 0
+        if self._lines >= self._max_lines:
+            self._left_out += 1
+            return False
+        self._lines += 1
+        if self._left_out and isinstance(record.msg, str) and isinstance(record.args, tuple):
+            # Not put together here: only a formatter knows what of an error may be said.
+            record.msg += " (left out %d lines before)"
+            record.args, self._left_out = (*record.args, self._left_out), 0
+        return True
 
 
 class Wordless(logging.Filter):

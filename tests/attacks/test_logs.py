@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.conftest import Serving
+from tests.attacks.plugs import heard, plug
 from tests.support.http import RESPONSES
 from tests.support.process import Serve
 from tests.support.waiting import eventually
@@ -126,3 +127,15 @@ def test_no_error_carries_a_prompt_into_the_log(server: Serve) -> None:
     assert "vivace.errors.StoreError" in server.log
     assert "a line of the log is lost, of uvicorn.error at sitecustomize.py:" in server.log
     assert SECRET not in server.log
+
+
+def test_requests_without_a_key_do_not_fill_the_log(serve: Serving) -> None:
+    server = serve(owners=["ada"])
+    before, refused = len(server.log), 0
+    strange = b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    last = strange.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    for _ in range(40):
+        with plug(server, strange * 63 + last) as one:
+            refused += heard(one).count(b"HTTP/1.1 401 ")
+    assert refused == 40 * 64
+    assert server.log[before:].count("code=invalid_api_key") < refused // 2

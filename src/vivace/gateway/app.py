@@ -87,7 +87,7 @@ from vivace.gateway.websocket import WebSocketDoor
 from vivace.gateway.wire_http import HttpConnection
 from vivace.gateway.wire_websocket import WebSocketConnection
 from vivace.inbound import listen, within_file_limit
-from vivace.logs import on_loop_error
+from vivace.logs import Throttled, on_loop_error
 from vivace.scheduling.memory import Memory
 from vivace.scheduling.scheduler import Room, Scheduler
 from vivace.supervisor import Supervisor
@@ -550,6 +550,7 @@ def uvicorn_config(gateway: Gateway, config: Config) -> uvicorn.Config:
 def serve(config: Config, base: Path, ready: Ready | None = None) -> None:
     """Listen until told to stop. ``ready`` is called once requests are answered."""
     config = within_file_limit(config)
+    logging.getLogger("uvicorn.error").addFilter(Throttled())  # a line for each broken request
     gateway = Gateway(config, base)  # a second one on this store is refused before it takes a port
     try:
         listener = listen(config.server.host, config.server.port, "server.port or VIVACE_PORT")

@@ -17,6 +17,7 @@ from vivace.errors import NotFound, RequestError
 from vivace.gateway.auth import Keys, check_host, check_origin
 from vivace.gateway.connections import ABORT, Connections, Hold
 from vivace.gateway.ids import new_id
+from vivace.logs import Throttled
 from vivace.protocol.codec import encode, error_payload, retry_headers
 from vivace.protocol.codex import is_codex
 from vivace.protocol.messages_api import errors as messages_errors
@@ -25,6 +26,7 @@ from vivace.protocol.tracing import traceparent
 __all__ = ["Front", "error_body", "error_headers"]
 
 log = logging.getLogger("vivace.front")
+log.addFilter(Throttled())
 
 _OPEN = frozenset({"/", "/healthz", "/readyz"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
