@@ -20,9 +20,9 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
 @pytest.mark.parametrize("extra", ["llamacpp", "lsp", "mcp", "vllm", "watch"])
 def test_its_packages_are_named_and_ours_is_not(extra: str) -> None:
     words = shlex.split(how_to_install(extra))
-    assert words[:4] == [sys.executable, "-m", "pip", "install"]
+    assert words[:5] == [sys.executable, "-P", "-m", "pip", "install"]
     names = {need.partition("=")[0].partition(">")[0].partition("<")[0] for need in EXTRAS[extra]}
-    named = words[4:]
+    named = words[5:]
     assert len(named) == len(names)
     assert all(any(word.startswith(name) for word in named) for name in names)
     assert not any(word.startswith("vivace") for word in named)

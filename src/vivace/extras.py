@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
-import sys
+
+from vivace.interpreter import python_command
 
 __all__ = ["how_to_install"]
 
@@ -17,9 +18,9 @@ __all__ = ["how_to_install"]
 def how_to_install(extra: str) -> str:
     """A command for a shell."""
     if importlib.util.find_spec("pip") is None:  # as in environments that uv made
-        command = ["uv", "pip", "install", "--python", sys.executable]
+        command = ["uv", "pip", "install", "--python", *python_command()[:1]]
     else:
-        command = [sys.executable, "-m", "pip", "install"]
+        command = python_command("-m", "pip", "install")
     return shlex.join([*command, *_packages(extra)])
 
 

@@ -1,4 +1,7 @@
-"""``python -m vivace.cli``, for where the console script is not on PATH."""
+"""``python -P -m vivace.cli``, for where the console script is not on PATH.
+
+Without ``-P``, modules of the current folder would be imported first.
+"""
 
 from vivace.cli.main import main
 

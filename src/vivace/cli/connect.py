@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from vivace.cli.panels import PANELS
 from vivace.cli.served import KeyRefused, Unreachable, complete_url, models_of, with_first
 from vivace.cli.vscode import add_extension, how_it_is_installed, remove_extension
 from vivace.errors import ConfigError
+from vivace.interpreter import console_script
 
 __all__ = ["connect"]
 
@@ -118,8 +118,8 @@ def _disconnect(client: Client, yes: bool) -> None:
 
 
 def _person() -> Person:
-    beside = Path(sys.executable).with_name("vivace")
-    program = "vivace" if shutil.which("vivace") or not beside.exists() else str(beside)
+    beside = console_script()
+    program = "vivace" if shutil.which("vivace") or beside is None else str(beside)
     return Person(Path.home(), os.environ, program)
 
 

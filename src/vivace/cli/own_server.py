@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from vivace.addresses import is_loopback
 from vivace.cli.output import say
 from vivace.client.get import Unanswered, get
 from vivace.errors import ConfigError
+from vivace.interpreter import python_command
 
 __all__ = ["own_server"]
 
@@ -37,8 +37,8 @@ def own_server(url: str, model: str | None, context: int) -> Iterator[None]:
             f"--up runs a server on this machine, and {url} is another address. Leave out --url, "
             "or name a port of this machine: http://127.0.0.1:8765/v1"
         )
-    guarded = [sys.executable, "-m", "vivace.guard"]  # it ends though we be killed
-    command = [*guarded, sys.executable, "-m", "vivace.cli", "up", "--context", str(context)]
+    server = python_command("-m", "vivace.cli", "up", "--context", str(context))
+    command = python_command("-m", "vivace.guard", *server)  # it ends though we be killed
     command += ["--port", str(parts.port or 80)]
     command += ["--model", model] if model is not None else []
     # In a session of its own, or a Ctrl-C that is meant for the agent would end it.

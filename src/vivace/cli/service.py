@@ -21,6 +21,7 @@ from vivace.cli.service_unit import NAME, Unit, unit_path
 from vivace.cli.settings_files import WholeFile
 from vivace.config import load
 from vivace.errors import ConfigError
+from vivace.interpreter import console_script, python_command
 
 __all__ = ["service"]
 
@@ -136,10 +137,8 @@ def _check_words(words: Sequence[str]) -> None:
 
 
 def _program() -> tuple[str, ...]:
-    beside = Path(sys.executable).with_name("vivace")
-    if beside.is_file():
-        return (str(beside),)
-    return (sys.executable, "-P", "-m", "vivace.cli")  # not from the folder it runs in
+    beside = console_script()
+    return (str(beside),) if beside else tuple(python_command("-m", "vivace.cli"))
 
 
 # -- systemd --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from vivace.findings.fixes import why_not
 from vivace.findings.report import Located, located
 from vivace.findings.rule_set import RuleSet
 from vivace.findings.scan import scan
+from vivace.interpreter import children_environment
 from vivace.logs import place_of
 from vivace.syntax.finding import Finding
 from vivace.syntax.languages import language_of
@@ -154,15 +156,16 @@ def _size(path: SafePath) -> int:
 def _shared_out(
     portions: Sequence[Sequence[SafePath]], base: Path, choice: Choice, jobs: int
 ) -> Iterator[tuple[SafePath, Scanned]]:
-    pool = ProcessPoolExecutor(jobs, _context(), _begin)
-    try:
-        waiting: dict[Future[list[Scanned]], Sequence[SafePath]] = {
-            pool.submit(_work, portion, base, choice): portion for portion in portions
-        }
+    with ExitStack() as stack:
+        # The processes are started with the pool and with what is submitted, and none later.
+        with children_environment():
+            pool = ProcessPoolExecutor(jobs, _context(), _begin)
+            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            waiting: dict[Future[list[Scanned]], Sequence[SafePath]] = {
+                pool.submit(_work, portion, base, choice): portion for portion in portions
+            }
         for future in as_completed(waiting):
             yield from zip(waiting[future], future.result(), strict=True)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _alone(path: SafePath, base: Path, choice: Choice) -> Scanned:

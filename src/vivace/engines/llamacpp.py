@@ -18,7 +18,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
@@ -33,6 +32,7 @@ from vivace.engines.base import Card, Continues, Work
 from vivace.engines.openai import OpenAIEngine
 from vivace.errors import ConfigError, EngineAbsent, EngineDied
 from vivace.extras import how_to_install
+from vivace.interpreter import NEUTRAL_FOLDER, python_command
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item
 from vivace.supervisor import Supervisor
@@ -53,45 +53,50 @@ _COMPLAINT = re.compile(r"error|fail|couldn't", re.IGNORECASE)
 
 def llamacpp_command() -> list[str]:
     """How to start llama.cpp's server here; its options follow."""
-    found = shutil.which("llama-server")
+    found = _llama_server()
     if found is not None:
-        return [sys.executable, "-m", "vivace.guard", found, "--jinja", "--slots"]
+        return python_command("-m", "vivace.guard", found, "--jinja", "--slots")
     if importlib.util.find_spec("xllamacpp") is not None:
-        return [sys.executable, "-m", "vivace.engines.xllamacpp_server"]
+        return python_command("-m", "vivace.engines.xllamacpp_server")
     raise ConfigError(
         "llama.cpp is not installed. Install it so that llama-server is on PATH (brew install "
         f"llama.cpp, winget install llama.cpp), or run: {how_to_install('llamacpp')}"
     )
 
 
+def _llama_server() -> str | None:
+    found = shutil.which("llama-server")
+    return found and os.path.abspath(found)  # noqa: PTH100 - links are kept
+
+
+def _output(command: Sequence[str]) -> str:
+    """Return what a program of llama.cpp prints; nothing where it cannot be run."""
+    try:
+        return subprocess.run(  # noqa: S603 - a program that was looked up, or our own
+            command, capture_output=True, text=True, timeout=60, check=False, cwd=NEUTRAL_FOLDER
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
 def _drafting(name: str) -> tuple[str, ...]:
     """What makes it draft; nothing where the server found here is too old to."""
-    found = shutil.which("llama-server")
-    if found is not None:
-        asked = [found, "--help"]
-        try:
-            told = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout  # noqa: S603
-        except (OSError, subprocess.SubprocessError):
-            told = ""
-        if "ngram-simple" not in told:
-            log.warning("%s: this llama-server is too old to draft repeated text", name)
-            return ()
+    found = _llama_server()
+    if found is not None and "ngram-simple" not in _output([found, "--help"]):
+        log.warning("%s: this llama-server is too old to draft repeated text", name)
+        return ()
     return ("--spec-type", "ngram-simple")
 
 
 def accelerators() -> list[str]:
     """The GPUs that the llama.cpp found here can use."""
-    found = shutil.which("llama-server")
+    found = _llama_server()
     if found is not None:
         asked = [found, "--list-devices"]
     else:
         listed = "import xllamacpp as x; print('\\n  '.join(['', *map(str, x.get_device_info())]))"
-        asked = [sys.executable, "-c", listed]
-    try:
-        answer = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        return []
-    lines = (line.strip() for line in answer.stdout.splitlines() if line.startswith("  "))
+        asked = python_command("-c", listed)
+    lines = (line.strip() for line in _output(asked).splitlines() if line.startswith("  "))
     return [line for line in lines if "CPU" not in line.upper()]
 
 
@@ -122,17 +127,17 @@ class LlamaCppEngine:
         instead of the model's own. ``supervisor`` keeps the watch alive."""
         self.name = name
         self.cards: Sequence[Card] = (card,)
-        self._path = path
+        self._path = path.absolute()  # it runs in another folder
         self.socket = _socket_path()
         self._command = [
             *llamacpp_command(),
-            *("--model", str(path)),
+            *("--model", str(self._path)),
             *("--host", str(self.socket)),
             *("--ctx-size", str(card.context * slots), "--parallel", str(slots)),
             *("--batch-size", str(batch_size)),
             *("--threads", str(usable_cpus()), "--n-gpu-layers", str(gpu_layers)),
             *(_drafting(name) if drafts else ()),
-            *(("--chat-template-file", str(template)) if template else ()),
+            *(("--chat-template-file", str(template.absolute())) if template else ()),
         ]
         # Servers that are too old for it would refuse the option; the variable they pass over.
         self._environment = {"LLAMA_ARG_CACHE_RAM": str(prompt_cache_mib)}
@@ -220,6 +225,7 @@ class LlamaCppEngine:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            cwd=NEUTRAL_FOLDER,
             # A terminal's Ctrl-C is for us; we end the engine when its answers are done.
             start_new_session=True,
         )

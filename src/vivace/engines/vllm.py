@@ -13,8 +13,7 @@ import functools
 import importlib.util
 import logging
 import os
-import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import active_children
 from pathlib import Path
@@ -50,6 +49,7 @@ from vivace.errors import (
     EngineRefused,
 )
 from vivace.extras import how_to_install
+from vivace.interpreter import children_environment
 from vivace.memory import free_memory
 from vivace.models import Fim, Thinking
 from vivace.protocol.items import Item, Message, ToolOutput, text_of
@@ -61,7 +61,7 @@ __all__ = ["WRITTEN_FOR", "VllmEngine"]
 log = logging.getLogger("vivace.vllm")
 
 WRITTEN_FOR = "0.32"
-_ENVIRONMENT = threading.Lock()
+_NO_REPORTS = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 _LOOK = 0.5
 """Seconds between two looks at the processes of an engine that is being loaded."""
 _SHORT = 1000
@@ -203,7 +203,7 @@ class VllmEngine:
         self._book = ChainBook(template, growth, thinking=self._thinking)
 
     def _load(self) -> Any:
-        with _ENVIRONMENT, _environment(self._environment):
+        with children_environment({**_NO_REPORTS, **self._environment}):
             import vllm
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.v1.engine.async_llm import AsyncLLM
@@ -581,19 +581,3 @@ def _words(item: Item) -> str:
     if isinstance(item, ToolOutput):
         return text_of(item.output)
     return msgspec.json.encode(item).decode()
-
-
-@contextlib.contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """vLLM reads its settings from the environment when it starts its processes."""
-    wanted = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", **changes}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -15,6 +15,8 @@ import sys
 import time
 from collections.abc import Iterable
 
+from vivace.interpreter import python_command
+
 __all__ = ["Watchdog", "main"]
 
 _LOOK = 1.0
@@ -27,7 +29,7 @@ class Watchdog:
     """Guards processes until it is closed."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "vivace.engines.watchdog", str(os.getpid())]
+        command = python_command("-m", "vivace.engines.watchdog", str(os.getpid()))
         # A terminal's Ctrl-C is for us.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
         self._guarded: set[int] = set()
