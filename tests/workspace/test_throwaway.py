@@ -54,6 +54,22 @@ def test_it_is_the_work_tree_as_it_is_without_what_is_ignored(repository: Path) 
         assert git(copy, "rev-parse", "HEAD") == git(repository, "rev-parse", "HEAD")
 
 
+def test_git_finds_in_it_what_was_changed_and_no_more(repository: Path) -> None:
+    """Programs that ask by diff-index whether a tree is clean look at no contents."""
+    with throwaway(repository) as copy:
+        found = git(copy, "diff-index", "--name-only", "HEAD").split()
+    assert found == ["changed.py", "removed.py", "staged.py"]
+
+
+def test_a_folder_that_was_replaced_by_a_link_is_a_link(repository: Path, tmp_path: Path) -> None:
+    git(repository, "add", "sub")
+    git(repository, "commit", "-q", "-m", "second")
+    (repository / "sub").rename(tmp_path / "elsewhere")
+    (repository / "sub").symlink_to(tmp_path / "elsewhere")
+    with throwaway(repository) as copy:
+        assert (copy / "sub").readlink() == tmp_path / "elsewhere"
+
+
 def test_what_is_done_in_it_does_not_reach_the_original(repository: Path) -> None:
     before, status = files(repository), git(repository, "status", "--porcelain")
     with throwaway(repository) as copy:

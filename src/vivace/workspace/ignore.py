@@ -148,7 +148,7 @@ def _ignored_without_repository(paths: list[SafePath]) -> set[SafePath]:
     if not any((folder / ".gitignore").is_file() for folder in folders):
         return set()
     with tempfile.TemporaryDirectory(prefix="vivace-") as lent:
-        run_git(root, "init", "--quiet", "--bare", lent)
+        run_git(Path(lent), "init", "--quiet", "--bare", lent)
         return _ignored_in(root, paths, f"--git-dir={lent}", f"--work-tree={root}")
 
 

@@ -1,9 +1,9 @@
 """A copy of the work tree to try an edit in, gone afterwards.
 
-With git it is a work tree of the same repository, at the same commit and with the same uncommitted
-and untracked files. What git ignores is not copied; installed packages beside the code are linked,
-because tests need them. What is run in it gets the environment of ``installed.environment_for``, so
-that it finds the copy and not the original.
+With git it is a work tree of the same repository, at the same commit, and its files are copied from
+the original as they are: a checkout would run filters. What git ignores is not copied; installed
+packages beside the code are linked, because tests need them. What is run in it gets the environment
+of ``installed.environment_for``, so that it finds the copy and not the original.
 """
 
 from __future__ import annotations
@@ -53,16 +53,20 @@ def _fill(root: Path, copy: Path) -> None:
     if not (root / ".git").exists():
         shutil.copytree(root, copy, symlinks=True, ignore=_left_out)
         return
-    if _has_commit(root):
-        run_git(root, "worktree", "add", "--quiet", "--detach", str(copy), "HEAD")
-        changed = run_git(root, "diff", "--no-ext-diff", "--name-only", "-z", "HEAD")
+    committed = bool(run_git(root, "rev-parse", "--quiet", "--verify", "HEAD", accept=(0, 1)))
+    if committed:
+        run_git(root, "worktree", "add", "--quiet", "--no-checkout", "--detach", str(copy), "HEAD")
+        run_git(copy, "read-tree", "HEAD")
     else:
         copy.mkdir()
-        changed = run_git(root, "ls-files", "--cached", "-z")
-    untracked = run_git(root, "ls-files", "--others", "--exclude-standard", "-z")
-    for name in os.fsdecode(changed + untracked).split("\0"):
-        if name and _COMPILED not in Path(name).parts:
-            _take_over(root / name, copy / name)
+    known = ("--cached", "--others", "--exclude-standard", "--deduplicate")
+    behind_link: dict[Path, bool] = {root: False}
+    for name in os.fsdecode(run_git(root, "ls-files", "-z", *known)).split("\0"):
+        path = root / name
+        if name and _COMPILED not in path.parts and not _is_behind_link(path.parent, behind_link):
+            _take_over(path, copy / name)
+    if committed:  # or else whatever is run there finds every file changed
+        run_git(copy, "update-index", "-q", "--refresh", accept=(0, 1))
     trees = Trees(os.path.realpath(root), os.path.realpath(copy))
     for name in _installed(root):
         if (copy / name).parent.is_dir() and not os.path.lexists(copy / name):
@@ -82,19 +86,20 @@ def _installed(root: Path) -> set[str]:
     }
 
 
-def _has_commit(root: Path) -> bool:
-    return bool(run_git(root, "rev-parse", "--quiet", "--verify", "HEAD", accept=(0, 1)))
+def _is_behind_link(folder: Path, known: dict[Path, bool]) -> bool:
+    """Return whether a folder of the work tree was replaced by a link, or one above it was."""
+    if folder not in known:
+        known[folder] = folder.is_symlink() or _is_behind_link(folder.parent, known)
+    return known[folder]
 
 
 def _take_over(source: Path, target: Path) -> None:
-    """Make one file of the copy what it is in the original, which may be nothing."""
-    if target.is_symlink() or target.is_file():
-        target.unlink()
-    if not os.path.lexists(source) or (source.is_dir() and not source.is_symlink()):
-        return  # removed, or a repository of its own
+    """Copy one file, unless it was removed; of a repository of its own, the empty folder."""
     if source.is_symlink() or source.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, target, follow_symlinks=False)
+    elif source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
