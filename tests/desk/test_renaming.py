@@ -19,7 +19,7 @@ from vivace.desk.targets import Target
 from vivace.syntax.languages import language_of
 from vivace.workspace.document import read
 from vivace.workspace.errors import Protected
-from vivace.workspace.language_server import server_for
+from vivace.workspace.language_servers import server_for
 from vivace.workspace.paths import Workspace
 
 _OPEN = [case for case in CASES if case.outcome != "done"]
@@ -138,9 +138,9 @@ def test_a_server_is_not_started_for_what_the_scopes_prove(
 @pytest.mark.parametrize("case", _OPEN, ids=_id)
 def test_what_a_server_renames_without_doubt_still_runs(case: Case, tmp_path: Path) -> None:
     language = language_of(case.path)
-    if language is None or server_for(language.name) is None:
-        pytest.skip(f"no language server for {case.path} is on the PATH")
     edits = rename(tmp_path / "work", case)
+    if language is None or server_for(language.name, tmp_path / "work") is None:
+        pytest.skip(f"no language server for {case.path} is on the PATH")
     if not edits or not all(made.outcome.good for made in edits):
         assert case.server != "done"
         return

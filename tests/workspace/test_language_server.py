@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from tests.support.waiting import PATIENCE_S
 from vivace.workspace import language_server as module
-from vivace.workspace.language_server import Server, ServerFailed, running, server_for
+from vivace.workspace.language_server import ServerFailed, running
+from vivace.workspace.language_servers import Server
 
 # A server that answers every request with what it was asked, after asking something itself.
 _ECHO = """
@@ -23,7 +25,8 @@ def send(said):
     body = json.dumps({"jsonrpc": "2.0", **said}).encode()
     sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
     sys.stdout.buffer.flush()
-asked = {"id": "q", "method": "workspace/configuration", "params": {"items": [{}, {}]}}
+sections = [{"section": "python"}, {}]
+asked = {"id": "q", "method": "workspace/configuration", "params": {"items": sections}}
 while True:
     got = message()
     if got.get("method") == "test/echo":
@@ -42,7 +45,7 @@ while True:
 def server(tmp_path: Path, code: str = _ECHO) -> Server:
     path = tmp_path / "server.py"
     path.write_text(code)
-    return Server((sys.executable, str(path)))
+    return Server((sys.executable, str(path)), settings={"python": {"pythonPath": "/p"}})
 
 
 async def asked(given: Server, root: Path, method: str, params: object, seconds: float) -> object:
@@ -52,7 +55,7 @@ async def asked(given: Server, root: Path, method: str, params: object, seconds:
 
 def test_it_answers_and_its_own_questions_are_answered(tmp_path: Path) -> None:
     said = asyncio.run(asked(server(tmp_path), tmp_path, "test/echo", {"ä": 1}, PATIENCE_S))
-    assert said == [{"ä": 1}, [None, None]]
+    assert said == [{"ä": 1}, [{"pythonPath": "/p"}, None]]
 
 
 @pytest.mark.parametrize(
@@ -132,16 +135,17 @@ def test_a_server_that_reads_nothing_is_not_waited_for(
         asyncio.run(opened())
 
 
-def test_only_what_is_on_the_path_is_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_programs_that_a_server_starts_run_nothing_of_the_project(
+    root: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert all(
-        server_for(language) is None
-        for language in ("python", "typescript", "c", "go", "rust", "java")
-    )
-    (tmp_path / "pyright-langserver").write_text("#!/bin/sh\n")
-    (tmp_path / "pyright-langserver").chmod(0o755)
-    found = server_for("python")
-    assert found is not None
-    assert found.name == "pyright"
+    """Neither by settings of git nor by modules that lie in the folder."""
+    ran = tmp_path / "ran"
+    (root / "json.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
+    subprocess.run(["git", "init", "--quiet", root], check=True)
+    with (root / ".git/config").open("a") as settings:
+        settings.write(f"[core]\nfsmonitor = touch '{ran}'\n")
+    starts = "import subprocess, sys\nsubprocess.run(['git', 'status'], capture_output=True)\n"
+    starts += "subprocess.run([sys.executable, '-c', 'import json'], capture_output=True)\n"
+    code = starts + _ECHO
+    assert asyncio.run(asked(server(tmp_path, code), root, "test/echo", {}, PATIENCE_S))
+    assert not ran.exists()

@@ -25,7 +25,8 @@ from vivace.syntax.source import Source
 from vivace.workspace.document import read
 from vivace.workspace.errors import WorkspaceError
 from vivace.workspace.ignore import ignored, why_not_read
-from vivace.workspace.language_server import LanguageServer, ServerFailed, running, server_for
+from vivace.workspace.language_server import LanguageServer, ServerFailed, running
+from vivace.workspace.language_servers import server_for
 from vivace.workspace.mentions import files_with, words_elsewhere
 from vivace.workspace.paths import Workspace
 from vivace.workspace.server_answers import Place, apply_edits, read_edits, read_places
@@ -48,7 +49,7 @@ async def renamed_by_server(
     if not names or source.language is None:
         return None
     found = judged(source, *rows, instruction, words_elsewhere(target.path, names))
-    server = server_for(source.language.name)
+    server = server_for(source.language.name, workspace.root)
     pointed = pointed_at(source, rows, instruction)
     if not isinstance(found, Doubt) or not found.by_types or server is None or pointed is None:
         return None

@@ -1,7 +1,7 @@
 """A language's own server, asked over the Language Server Protocol for what only it knows.
 
-Only a server that is on the PATH is started, for one question, and ended after it. It is told to
-download nothing and to run nothing of the project, as far as it can be told. Every wait has an end.
+A server is started for one question and ended after it. Every wait has an end.
+``language_servers`` says which there are, and how each is kept from running what the project names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,13 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from vivace.interpreter import SAFE_PATH
 from vivace.workspace.errors import WorkspaceError
+from vivace.workspace.git import git_environment
+from vivace.workspace.language_servers import Server
 from vivace.workspace.processes import kill_session
 
-__all__ = ["LanguageServer", "Server", "ServerFailed", "path_of", "running", "server_for"]
+__all__ = ["LanguageServer", "ServerFailed", "path_of", "running"]
 
 _START_S = 20.0
 _ANSWER_S = 30.0
@@ -33,58 +35,12 @@ _BROKEN = (
 """Errors that reading a message raises when it is not as the protocol has it."""
 _LONGEST = 64_000_000
 """Bytes of one message."""
-_OFFLINE = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "CARGO_NET_OFFLINE": "true"}
 
 
 class ServerFailed(WorkspaceError):
     """It ended, kept silent, or answered with an error."""
 
 
-class Server(msgspec.Struct, frozen=True):
-    command: tuple[str, ...]
-    options: Mapping[str, Any] = {}
-    reads_first: bool = False
-    """Whether it answers from what it has read so far, so that one must wait until it has."""
-
-    @property
-    def name(self) -> str:
-        return self.command[0].removesuffix("-langserver")
-
-
-_PYRIGHT = (
-    Server(("basedpyright-langserver", "--stdio")),
-    Server(("pyright-langserver", "--stdio")),
-)
-_TYPESCRIPT = (
-    Server(
-        ("typescript-language-server", "--stdio"),
-        {
-            "disableAutomaticTypingAcquisition": True,  # it would ask the registry for types
-            "preferences": {"providePrefixAndSuffixTextForRename": True},
-        },
-    ),
-)
-_CLANGD = (Server(("clangd", "--background-index=false", "--log=error"), reads_first=True),)
-_SERVERS: dict[str, tuple[Server, ...]] = {
-    "python": _PYRIGHT,
-    "javascript": _TYPESCRIPT,
-    "typescript": _TYPESCRIPT,
-    "tsx": _TYPESCRIPT,
-    "c": _CLANGD,
-    "cpp": _CLANGD,
-    "go": (Server(("gopls",), reads_first=True),),
-    "rust": (
-        Server(
-            ("rust-analyzer",),
-            {
-                "cargo": {"buildScripts": {"enable": False}},
-                "procMacro": {"enable": False},
-                "checkOnSave": False,
-            },
-            reads_first=True,
-        ),
-    ),
-}
 _IDS = {"tsx": "typescriptreact"}
 _CAPABILITIES = {
     "general": {"positionEncodings": ["utf-16"]},
@@ -102,13 +58,6 @@ _CAPABILITIES = {
 }
 
 
-def server_for(language: str) -> Server | None:
-    """The server of a language, if one is installed."""
-    return next(
-        (each for each in _SERVERS.get(language, ()) if shutil.which(each.command[0])), None
-    )
-
-
 def path_of(uri: str) -> Path:
     return Path(unquote(urlsplit(uri).path))
 
@@ -120,7 +69,7 @@ async def running(server: Server, root: Path) -> AsyncIterator[LanguageServer]:
         process = await asyncio.create_subprocess_exec(
             *server.command,
             cwd=root,
-            env=os.environ | _OFFLINE,
+            env={**git_environment(root), **SAFE_PATH, **server.environment},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -260,9 +209,9 @@ class LanguageServer:
         else:
             answer.set_result(message.get("result"))
 
-    @staticmethod
-    def _reply(method: str, message: dict[str, Any]) -> object:
+    def _reply(self, method: str, message: dict[str, Any]) -> object:
         """What servers ask of an editor; none may change files by itself."""
         if method == "workspace/configuration":
-            return [None for _ in message["params"].get("items", ())]
+            items = message["params"].get("items", ())
+            return [self._server.settings.get(item.get("section")) for item in items]
         return {"applied": False} if method == "workspace/applyEdit" else None
