@@ -7,9 +7,7 @@ that long. 460,000 items took 14 seconds, at some 60 calls each, in one turn.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +19,7 @@ from tests.support.server import MODEL, RunningGateway, configuration
 from tests.support.socket import Socket
 from tests.support.waiting import eventually
 from vivace.engines.scripted import Reply, Say
-from vivace.gateway import archive
 from vivace.protocol.bounds import MAX_ITEMS, MAX_VALUES
-from vivace.store.base import StoredTurn
 
 ITEMS = 4_000
 CALLS_PER_ITEM = 12
@@ -184,29 +180,6 @@ def test_a_conversation_that_grows_by_continuing_it_is_bounded(gateway: RunningG
         assert kinds == ["response.completed"] * (len(kinds) - 1) + ["error"]
         assert (ended["status"], ended["error"]["code"]) == (413, "request_too_large")
         assert "Leave out its oldest items" in ended["error"]["message"]
-
-
-def test_a_large_stored_turn_is_unpacked_beside_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unpacked, threads = archive._unpacked, list[str]()
-
-    def unpack(turn: StoredTurn) -> Any:
-        threads.append(threading.current_thread().name)
-        return unpacked(turn)
-
-    monkeypatch.setattr(archive, "_unpacked", unpack)
-    config = configuration(engine={"context": 10**9}, store={"path": str(tmp_path / "store.db")})
-    inputs = several(ASSISTANT, USER), "x"
-    with RunningGateway(config=config) as gateway, gateway.http as http:
-        made = [http.post(RESPONSES, json={"input": each}).json()["id"] for each in inputs]
-    with RunningGateway(config=config) as gateway, gateway.http as http:
-        for each in made:
-            body = {"input": "on", "previous_response_id": each}
-            assert http.post(RESPONSES, json=body).status_code == 200
-    large, small = threads
-    assert large.startswith("vivace-large")
-    assert not small.startswith("vivace-large")
 
 
 def test_large_requests_end_no_stream_that_an_engine_node_writes(
