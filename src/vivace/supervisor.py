@@ -66,7 +66,7 @@ class Supervisor:
         return watched.task
 
     def end(self, name: str) -> None:
-        """Cancel a task and forget it: nobody is told of it any more, and another may have its
+        """Cancel a task and forget it: metrics do not show it any more, and another may have its
         name at once."""
         watched = self._watched.pop(name)
         if watched.task is not None:

@@ -27,7 +27,7 @@ LOOK = 6.0
 
 
 class Members:
-    """Nobody joins: no node is ever reached, or none offers anything."""
+    """Refuses to have had any engine: no node here is ever reached."""
 
     def leave(self, engine: object) -> None:
         raise AssertionError("an engine left that never joined")

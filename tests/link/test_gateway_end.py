@@ -135,7 +135,7 @@ def test_what_is_said_of_a_stream_that_is_gone_is_not_kept() -> None:
         assert not stream.entries
 
 
-def test_run_is_named_once_and_only_to_who_asks_which_it_is() -> None:
+def test_run_is_named_once_and_only_where_that_was_asked() -> None:
     end = gateway()
     asked, _ = ask(end)
     read, _ = end.attach("another", 1)
@@ -146,7 +146,7 @@ def test_run_is_named_once_and_only_to_who_asks_which_it_is() -> None:
             end.received(msgspec.structs.replace(found, stream=stream.run.stream))
 
 
-def test_who_reads_on_after_a_break_grants_what_is_free() -> None:
+def test_attach_after_a_break_grants_what_is_free() -> None:
     end = gateway(window=10, window_bytes=1000)
     stream, _ = ask(end)
     end.received(Taken(stream.run.stream))

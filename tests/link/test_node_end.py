@@ -290,7 +290,7 @@ def test_gateway_learns_nothing_of_turns_that_it_cannot_name(asked: Run | Attach
 
 
 def test_run_that_was_sent_again_under_another_turn_is_the_one_that_it_was() -> None:
-    """Who knows a run by its name, and not its turn, is fenced like anybody with a low epoch."""
+    """A gateway that knows a run, and not its turn, is fenced as with any low epoch."""
     end = node()
     begin(end, replace(run(1), epoch=3))
     end.outgoing("p")

@@ -171,7 +171,7 @@ class LinkSocket(Generic[Out, In]):
                 self.say([Beat()])
 
     def _give_up(self) -> None:
-        """The other end takes nothing; nobody is there to say goodbye to."""
+        """End a link whose other end takes nothing, without a closing handshake."""
         self._stuck = True
         self._connection.transport.abort()
 

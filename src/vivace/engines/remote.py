@@ -79,7 +79,7 @@ _UNTRIED = "not reached yet"
 
 
 class _Dial(connect):
-    """Dials a node, and nobody whom that names instead: a redirect would take the key along."""
+    """Dials a node without following a redirect, which would take the key along."""
 
     def process_redirect(self, exc: Exception) -> Exception:
         return exc

@@ -241,5 +241,5 @@ def failure_of(broke: Broke) -> EngineError:
 
 
 def _bounded(seconds: float) -> float:
-    """Return a time that somebody can be told to wait."""
+    """Return a time that a client can be told to wait."""
     return min(max(seconds, 0.0), _MAX_WAIT_S) if isfinite(seconds) else _MAX_WAIT_S

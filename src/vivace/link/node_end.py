@@ -57,7 +57,7 @@ entry that is larger goes by itself."""
 _OUTGOING_BYTES = 1_000_000
 """Of entries that are handed over at once."""
 _MAX_STREAMS = 10_000
-"""Of one link: a gateway has one for each turn, and for each who reads along elsewhere."""
+"""Streams of one link: one for each turn of a gateway, and for each that it reads along."""
 _MAX_OPEN_RUNS = 20_000
 """Runs that wait or are worked on, of all gateways."""
 _MAX_RUNS_OF_TURN = 100

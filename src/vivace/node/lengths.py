@@ -59,7 +59,7 @@ class Lengths:
         return len(waiting) < _MAX_WAITING and of_link < _MAX_OF_LINK and held <= _MAX_BYTES
 
     def lost(self, peer: str) -> None:
-        """Nobody hears the answers to this gateway any more."""
+        """Drop the questions of a gateway whose link is gone."""
         for counted in [each for each, asked in self._waiting.items() if asked.peer == peer]:
             counted.cancel()
 

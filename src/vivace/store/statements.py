@@ -155,7 +155,7 @@ LIMIT $3
 #
 # Where the database's clock was set back, heartbeats lie in the future. A gateway that lives beats
 # again in a moment; one that died before would count as alive until the clock has come there, and
-# nobody would take its turns. So such a heartbeat is made to be of now.
+# its turns would not be taken over. So such a heartbeat is made to be of now.
 BEAT = """
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
 ahead AS (
