@@ -25,8 +25,9 @@ PositiveFloat = Annotated[float, Meta(gt=0)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]+\Z")]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
-Seconds = Annotated[PositiveFloat, Meta(extra={"unit": "s"})]
-Minutes = Annotated[PositiveFloat, Meta(extra={"unit": "min"})]
-Days = Annotated[PositiveFloat, Meta(extra={"unit": "days"})]
+# At most some decades, for which clocks, dates and databases have room; ``inf`` they have none for.
+Seconds = Annotated[PositiveFloat, Meta(le=1e9, extra={"unit": "s"})]
+Minutes = Annotated[PositiveFloat, Meta(le=1e7, extra={"unit": "min"})]
+Days = Annotated[PositiveFloat, Meta(le=36_500, extra={"unit": "days"})]
 Megabytes = Annotated[PositiveInt, Meta(extra={"unit": "MB"})]
 Tokens = Annotated[PositiveInt, Meta(extra={"unit": "tokens"})]
