@@ -55,7 +55,7 @@ texts = st.text(max_size=6)
 ids = st.lists(st.integers(0, 300_000), max_size=3).map(tuple)
 tokens = st.builds(Tokens, counts, counts, counts, counts, counts, counts)
 spoken: st.SearchStrategy[Delta] = st.one_of(
-    st.builds(TextDelta, texts, st.just([]) | st.just([{"token": "x", "logprob": -0.5}]), ids),
+    st.builds(TextDelta, texts, st.just([]), ids),
     st.builds(ReasoningDelta, texts, ids),
     st.builds(
         CallOpened,

@@ -323,7 +323,7 @@ def test_who_has_resumed_it_steers_and_interrupts_it(gateway: RunningGateway, wo
 
 
 def test_a_client_that_takes_nothing_does_not_hold_up_who_resumes() -> None:
-    lump = " " * 200_000
+    lump = " " * 180_000
     config = configuration(engine={"rate": 20_000})
     with RunningGateway(config=config) as gateway:
         gateway.engine.play([Reply(then=(Say(lump, times=40), Say("end")))])

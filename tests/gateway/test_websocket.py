@@ -522,7 +522,7 @@ def test_a_client_that_leaves_in_the_same_breath_leaves_no_turn_behind(
 
 # -- readers slower than the engine ---------------------------------------------------------------
 
-LUMP = " " * 200_000
+LUMP = " " * 180_000
 """One token of the scripted engine; forty of them fill every buffer on the way."""
 FLOOD = Say(LUMP, times=40)
 _STUCK = 30
