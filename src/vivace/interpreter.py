@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-"""What keeps the current folder off ``sys.path`` in every Python process that inherits it."""
+"""Environment that keeps the current folder off ``sys.path`` of Python processes."""
 NEUTRAL_FOLDER = os.path.abspath(os.sep)  # noqa: PTH100 - of the current drive, as a string
 """A folder for programs that load libraries from the one that they run in, as llama.cpp does."""
 _lock = threading.Lock()

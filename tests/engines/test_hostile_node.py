@@ -298,7 +298,7 @@ def test_places_in_a_queue_are_told_so_many_times_and_no_more(
 
 
 def test_link_on_which_a_node_takes_nothing_is_given_up() -> None:
-    """It says that it lives, and reads nothing: prompts would wait for it, in memory."""
+    """A node that beats and reads nothing would have prompts wait for it in memory."""
 
     async def hears(message: ToNode, say: Say) -> None:
         if isinstance(message, Hello):

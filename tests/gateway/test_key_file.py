@@ -121,7 +121,7 @@ def test_what_is_no_file_is_refused_without_waiting_and_ends_nothing(
 def test_a_link_that_is_turned_to_another_file_takes_keys_back(
     keyring: Keyring, tmp_path: Path
 ) -> None:
-    """As Kubernetes changes what is mounted."""
+    """Kubernetes changes mounted files so."""
     keyring.create("anna")
     for name in ("old", "new"):
         (tmp_path / name).mkdir()

@@ -33,7 +33,7 @@ _CLIENT_CALLS = (
     *("accept", "chain", "delete", "find", "find_key", "find_order", "load", "may_be_continued"),
     *("open_turns", "order", "response", "stat", "weight"),
 )
-"""What a store is asked for the sake of clients."""
+"""Calls of the store that carry values of clients."""
 
 
 class OddFleet:
@@ -237,7 +237,7 @@ def test_number_in_a_schema_is_one_that_an_engine_node_can_take(
 
 
 def test_number_in_the_arguments_of_a_call_may_be_any(http: httpx.Client) -> None:
-    """They are text, as a model wrote it."""
+    """Arguments are text, as a model wrote it."""
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {"n": 10**30}}
     messages = [
         {"role": "user", "content": "x"},

@@ -468,7 +468,7 @@ def check_carried_out(gateway: RunningGateway, first: str, steer: str, successor
 def test_a_parked_turn_ends_when_its_key_is_revoked(
     before: Path, crash: Callable[[], Path]
 ) -> None:
-    """Its client is not there to be told, and no engine works on it."""
+    """No client and no engine is there to end the turn."""
     ann, bob = (
         {"Authorization": f"Bearer {Keyring(before).create(name)}"} for name in ("ann", "bob")
     )

@@ -287,7 +287,7 @@ def test_a_turn_is_deleted_from_another_gateway_and_ends_there(pair: Pair) -> No
 def test_reads_of_a_turn_that_runs_elsewhere_take_turns_too(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its record is as large as its request was."""
+    """The row of an open turn is as large as its request was."""
     calls = StoreCalls(monkeypatch, pair.other.gateway.archive._store, "open_turns")
     with Socket(pair.one.url) as socket, ThreadPoolExecutor(3 * MAX_READS_PER_KEY) as pool:
         at = path(story(socket))

@@ -131,7 +131,7 @@ def test_who_waits_while_much_happens_is_told_now_and_then_and_in_the_end_rightl
 
 
 def test_engine_does_not_wait_for_ever_for_a_gateway_that_takes_nothing() -> None:
-    """It would hold a slot that others wait for."""
+    """The run would hold a slot that others wait for."""
 
     async def check() -> None:
         inner = engine(Say("word ", times=1000))

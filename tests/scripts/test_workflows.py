@@ -43,7 +43,7 @@ def test_an_action_is_named_by_its_commit_and_for_people_by_its_version(path: Pa
 
 
 def test_the_action_runs_no_python_of_the_pull_request(tmp_path: Path) -> None:
-    """Its steps run in the checkout, which ``python -m`` would import from."""
+    """The action's steps run in the checkout, which ``python -m`` would import from."""
     steps = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]
     (script,) = [step["run"] for step in steps if "python" in step.get("run", "")]
     (tmp_path / "bin").mkdir()

@@ -123,7 +123,7 @@ def test_settings_that_log_prompts_are_told_where_the_server_may_not_change_them
 def test_gateway_that_died_before_the_clock_was_set_back_counts_as_gone_in_time(
     postgres: Postgres,
 ) -> None:
-    """Its last heartbeat lies in the future: by that it would live for another hour."""
+    """A last heartbeat in the future would keep the gateway alive for another hour."""
 
     async def move_heartbeats(seconds: float) -> None:
         connection = await asyncpg.connect(postgres.url(postgres.database_name))

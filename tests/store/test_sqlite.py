@@ -339,7 +339,7 @@ def test_a_full_disk_is_trouble_until_there_is_room_for_a_turn(
 def test_a_long_conversation_is_deleted_in_steps_and_walked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others write between the steps, and deleting the rest turn by turn costs little."""
+    """Other writes come between the steps, and deleting the rest turn by turn costs little."""
     length, steps = 1100, list[int]()
     whole = sqlite_turns.break_following
 

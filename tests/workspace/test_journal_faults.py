@@ -23,7 +23,7 @@ OLD = {"a.py": b"a old\n", "sub/b.py": b"b old\n", "c.sh": b"c old\n"}
 NEW = {"a.py": b"a new\n", "sub/b.py": b"b new\n", "made/deep/d.py": b"d new\n"}
 _CALLS = ("fsync", "rename", "link", "unlink", "fchmod", "mkdir", "rmdir", "open")
 _WRITES = frozenset({"fsync", "link", "fchmod", "mkdir", "open"})
-"""What fails where a disk is full; names can still be changed and removed."""
+"""Calls that fail on a full disk; names can still be changed and removed."""
 
 
 class Faults:

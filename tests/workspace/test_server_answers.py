@@ -1,4 +1,4 @@
-"""What a language server answers to a rename: edits of the protocol, or a refusal in words."""
+"""Answers of a language server to a rename: edits of the protocol, or a refusal in words."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 TokenCount = Annotated[int, Meta(le=2**53)]
-"""As an engine counts: no more than stores, links and JSON readers have room for, sums included."""
+"""Count of tokens that stores, links and JSON readers have room for, sums included."""
 MAX_TOKENS = 2**31 - 1
 """No engine has counted more, whatever it says; more would not fit where counts are stored."""
 _ID_BYTES = 8

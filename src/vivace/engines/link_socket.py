@@ -1,4 +1,4 @@
-"""One end of a link, as a WebSocket: what is said goes together, large messages go in pieces.
+"""WebSocket end of a link: small messages share a frame, large messages are cut into pieces.
 
 What is said in one turn of the event loop goes in one frame. A large message goes by itself, and
 what is said later may overtake it, so whoever receives must take messages of one stream in any
@@ -39,7 +39,7 @@ _BEATS_STUCK = 20
 _MAX_WAITING = 20_000
 """Small messages that wait to be sent. A link that works has some tens."""
 _FULL = 256
-"""Of these, beyond which ``is_full`` asks for a pause."""
+"""Waiting small messages beyond which ``is_full`` asks the sender to pause."""
 _MAX_LARGE = 128_000_000
 """Bytes of large messages that wait to be sent."""
 _BURST = 4

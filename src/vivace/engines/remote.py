@@ -247,7 +247,7 @@ class Node:
         self._changed(self)
 
     def _offered(self, offers: Sequence[Offer]) -> tuple[RemoteEngine, ...]:
-        """Its engines; those that it offered before in the same way stay as they are."""
+        """Return the engines that the node offers; engines with an unchanged offer are kept."""
         if len({offer.name for offer in offers}) < len(offers):
             raise LinkError("The node offers two engines of one name.")
         before = {engine.offer: engine for engine in self.engines}

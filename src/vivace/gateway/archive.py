@@ -32,7 +32,7 @@ from vivace.store.base import RECORDED, Store, StoredResponse, StoredTurn, TurnS
 __all__ = ["Archive", "no_parent"]
 
 _ARRAY_BYTES = 1_000
-"""What it takes to decode the smallest array of items, in bytes that take as long."""
+"""Cost of decoding the smallest array of items, in bytes that take as long."""
 
 
 class _Ended(Struct):

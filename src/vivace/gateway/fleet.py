@@ -37,7 +37,7 @@ _LOOK_AT_DRAINED = 0.1
 _LOOK_UP_AGAIN = 5.0
 """Seconds between two looks at a name's addresses."""
 _MAX_ADDRESSES = 1000
-"""Of one name. Each is dialled again and again; an answer with more is not a fleet's."""
+"""Addresses of one name. A DNS answer with more is ignored: each address is dialled for ever."""
 _KNOWN_WITHIN = 2.0
 """Seconds in which a gateway that was just started has looked at all names."""
 

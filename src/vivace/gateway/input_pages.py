@@ -37,7 +37,7 @@ class PageReader:
         self._newest: deque[Raw] = deque(maxlen=limit + 1)
         """The newest of the items that were taken, with one that is on the next page."""
         self._page: list[Raw] = []
-        """The same of the page, as far as it is known."""
+        """Items of the page so far, with one that is on the next page."""
 
     @property
     def is_full(self) -> bool:

@@ -29,13 +29,12 @@ are decoded in 5 to 20 ms."""
 
 
 class LargeWork:
-    """One thread for the work on large requests."""
+    """Thread that works on large requests, in turn between keys."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "vivace-large")
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By owners, each of whom has one piece of work in the thread's queue, and cannot fill
-        that with others."""
+        """Locks by owner: an owner has at most one piece of work in the thread's queue."""
 
     async def run(self, owner: str, size: int, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Return what ``work`` does, which is done here and now unless ``size``, in bytes of

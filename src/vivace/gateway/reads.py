@@ -25,7 +25,7 @@ SLOT_BYTES_PER_S = 16_000_000
 
 
 class Slot:
-    """One of the reads that a key may have at once."""
+    """Place for one of the reads that a key may have at once."""
 
     def __init__(self, memory: Memory, owner: str) -> None:
         self._memory = memory

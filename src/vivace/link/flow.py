@@ -29,10 +29,10 @@ from vivace.link.frames import WINDOW, WINDOW_BYTES
 __all__ = ["MAX_ENTRY_BYTES", "MAX_RUN_BYTES", "EntryLog", "Inbox", "Limit", "weight"]
 
 MAX_ENTRY_BYTES = 4_000_000
-"""Of one entry, by ``weight``. An engine that says more at once has failed."""
+"""Largest entry, by ``weight``. An engine that sends more at once has failed."""
 MAX_RUN_BYTES = 40_000_000
-"""Of all entries of a run: half a million tokens. An engine that says more does not end by
-itself."""
+"""Largest sum of the entries of a run, about half a million tokens. An engine that sends more
+does not end by itself."""
 _ENTRY_BYTES = 64
 
 
@@ -113,7 +113,7 @@ class Limit:
 
 
 class Inbox:
-    """What a gateway has of a stream, as far as its reader has not taken it."""
+    """Entries of a stream that the gateway has received and its reader has not taken."""
 
     def __init__(self, window: int = WINDOW, window_bytes: int = WINDOW_BYTES) -> None:
         self._window, self._window_bytes = window, window_bytes

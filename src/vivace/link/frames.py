@@ -111,7 +111,7 @@ begun with goes elsewhere, too."""
 WINDOW = 256
 """Entries that a stream may hold which its reader has not taken."""
 WINDOW_BYTES = 1_000_000
-"""The same in bytes (``flow.weight``); an entry that begins below this may be larger."""
+"""Bytes (``flow.weight``) of such entries; an entry that begins below this may be larger."""
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 NodeName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:/\-]*\Z", max_length=_MAX_NAME)]
@@ -211,7 +211,7 @@ class Attach(_Message, frozen=True, tag=2):
     """Which run of it; without one, the newest."""
     credit: Count = WINDOW
     free_bytes: Count | None = None
-    """As with ``Run``, from the first entry that is wanted."""
+    """Bytes that the reader has room for (see ``Run``), from the first entry that is wanted."""
 
 
 class Reach(_Message, frozen=True):
@@ -226,7 +226,7 @@ class Reach(_Message, frozen=True):
     """The number of the last event that the holder has told of the turn: others may be told up to
     there."""
     free_bytes: Count | None = None
-    """As with ``Run``, from the first entry that is not here."""
+    """Bytes that the reader has room for (see ``Run``), from the first entry that is missing."""
 
 
 class Heard(_Message, frozen=True, tag=3):

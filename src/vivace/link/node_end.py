@@ -52,10 +52,10 @@ from vivace.protocol.items import Item
 __all__ = ["Begin", "Halt", "NodeEnd"]
 
 _LOG_BYTES = 32_000
-"""Of entries in one message, by their weight: it fits a frame, so that no other waits behind it. An
+"""Weight of the entries in one message, which then fits a frame and holds up no other stream. An
 entry that is larger goes by itself."""
 _OUTGOING_BYTES = 1_000_000
-"""Of entries that are handed over at once."""
+"""Weight of the entries that are handed to the socket at once."""
 _MAX_STREAMS = 10_000
 """Streams of one link: one for each turn of a gateway, and for each that it reads along."""
 _MAX_OPEN_RUNS = 20_000
@@ -64,9 +64,9 @@ _MAX_RUNS_OF_TURN = 100
 """Attempts at one turn that are remembered; each is looked at when another comes."""
 _MAX_FORGOTTEN = 100_000
 _RUN_BYTES = 2_000
-"""What is kept of a run takes beside what was said in it."""
+"""Memory of a run beside its entries."""
 _MAX_READERS = 256
-"""Of one log, beside its holder: each costs a look whenever something is said."""
+"""Readers of one log beside its holder; every new entry is offered to each of them."""
 _MAX_UNTAKEN = 20_000
 """Messages that wait for a gateway which does not take them, beside its streams."""
 _MAX_FOUND = 32_000_000
@@ -117,7 +117,7 @@ class _RunLog:
         self.created, self.before, self.spent = run.created, run.before, run.spent
         self.said = EntryLog()
         self.prompt_bytes = prompt_bytes
-        """Of what its engine was asked, which is here until it ends."""
+        """Size of the prompt, which is kept until the run ends."""
         self.tally = Tallied()
         self.holder: _Reader | None = None
         self.readers: list[_Reader] = []
@@ -466,7 +466,7 @@ class NodeEnd:
         return [name for name, peer in self._peers.items() if peer.says or peer.behind]
 
     def outgoing(self, peer: str) -> list[ToGateway]:
-        """What is to be said to it now; more may be waiting after that."""
+        """Return the messages to send to a gateway now; more may be waiting."""
         known = self._peers.get(peer)
         if known is None:
             return []
@@ -497,7 +497,7 @@ class NodeEnd:
         return [*messages, *ends]
 
     def _chunk(self, log: _RunLog, reader: _Reader) -> Chunk | None:
-        """What a reader may have now, as far as it fits one message."""
+        """Return the entries that a reader may have now, as far as they fit one message."""
         start, limit = reader.at, log.limit(reader)
         end = min(limit, start + MAX_AT_ONCE, log.said.within(start, _LOG_BYTES))
         told = log.told if reader is not log.holder else -1
@@ -558,7 +558,7 @@ class NodeEnd:
         return size > 2 * self._max_bytes or (size > self._max_bytes and log.is_stuck(now))
 
     def _give_up(self, log: _RunLog, reader: _Reader) -> None:
-        """It does not take what there is no more room to keep."""
+        """Drop a reader that does not take its entries when there is no room to keep them."""
         peer = self._peers.get(reader.peer)
         if peer is not None and peer.reading.pop(reader.stream, None) is not None:
             peer.behind.pop(log.id, None)

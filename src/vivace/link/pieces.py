@@ -27,8 +27,8 @@ PIECE = 64_000
 MAX_JOINED = 128_000_000
 """Bytes of messages whose pieces are on their way: more than any request may have."""
 MAX_JOINED_TO_GATEWAY = 40_000_000
-"""The same from a node, whose largest messages are the log of a turn that is taken over, and what
-an engine says at once."""
+"""Bytes of such messages from a node. The largest are the log of a turn that is taken over, and
+what an engine sends at once."""
 _AT_ONCE = 16
 """Messages whose pieces may come in between each other; we send two."""
 

@@ -33,7 +33,7 @@ __all__ = ["Door"]
 
 log = logging.getLogger("vivace.node")
 _silent = logging.getLogger("vivace.node.handshake")
-"""What websockets says of each connection that is no link: one error with its places for each."""
+"""Logger for websockets' tracebacks of refused handshakes, which are counted instead."""
 _silent.addFilter(lambda _: False)
 
 _MAX_PENDING = 512
@@ -108,7 +108,7 @@ class Door:
         self._unready = unready
         self._takes_links = takes_links
         self._pending: dict[_Caller, None] = {}
-        """Those that have not shown the key, the oldest first."""
+        """Connections without the key so far, oldest first."""
         self._links: set[_Caller] = set()
         self._refused: Counter[str] = Counter()
         self._summary: asyncio.TimerHandle | None = None

@@ -23,9 +23,9 @@ log = logging.getLogger("vivace.node")
 _MAX_WAITING = 256
 """Questions that wait; who asks more is told that it gets no answer."""
 _MAX_OF_LINK = 64
-"""The same of one link, so that one gateway leaves others their share."""
+"""Questions of one link that wait, so that a gateway leaves others their share."""
 _MAX_BYTES = 64_000_000
-"""Of all conversations that wait to be counted."""
+"""Size of all conversations that wait to be counted."""
 
 
 class _Question(Struct, frozen=True):

@@ -10,7 +10,7 @@ NO_ID = (
     f"There is no response with this id: an id has 1 to {_MAX_LENGTH} printable ASCII characters. "
     "Send the id of a response as this server gave it."
 )
-"""What a client is told that sent something else."""
+"""Error message for any other text."""
 
 
 def is_id(text: str) -> bool:

@@ -56,7 +56,7 @@ Temperature = Annotated[float, Meta(ge=0, le=2)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Seed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-"""As engines, and links to engine nodes, can take it."""
+"""Range of a seed that engines and links to engine nodes can take."""
 StopText = Annotated[str, Meta(max_length=256)]
 Stops = Annotated[list[StopText], Meta(max_length=64)]
 """Engines look for each of them at every token, so they are few and short."""

@@ -160,8 +160,7 @@ class FairQueue:
                 self._served.clear()  # nobody is here to be fair to
 
     def _forget_served(self, floor: float) -> None:
-        """Of owners that are away, and so many that it matters, those that would start from the
-        floor anyway."""
+        """Forget idle owners that would start from ``floor`` anyway, once there are many."""
         if len(self._served) - len(self._at_work) < _MAX_AWAY:
             return
         self._served = {

@@ -238,7 +238,7 @@ class AccessKeys(Struct, frozen=True):
     """All of them, as they were at one moment."""
 
     revision: str | None
-    """Another after each change; None if changes cannot be told."""
+    """Changes with each change of the keys; None if changes cannot be noticed."""
     keys: tuple[AccessKey, ...]
     ever: bool
     """Whether there was one at any time."""

@@ -61,7 +61,7 @@ class _Remembered:
 
 
 _remembered: dict[Path, _Remembered] = {}
-"""By the folder of the settings, so that a question costs one process, not two."""
+"""Settings by folder, so that a question costs one process, not two."""
 
 
 def run_git(

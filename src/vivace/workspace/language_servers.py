@@ -30,7 +30,7 @@ class Server(msgspec.Struct, frozen=True):
     options: Mapping[str, Any] = {}
     """Sent with ``initialize``."""
     settings: Mapping[str, Any] = {}
-    """By their sections; a server asks for them."""
+    """Settings by section, for servers that ask for them."""
     environment: Mapping[str, str] = {}
     reads_first: bool = False
     """Whether it answers from what it has read so far, so that one must wait until it has."""

@@ -138,7 +138,7 @@ def _is_wild(pattern: str) -> bool:
 
 
 def _regex(pattern: str) -> str:
-    """As shells read it: no wildcard stands for a slash, nor for a dot that begins a name."""
+    """Translate a pattern as shells read it: no wildcard matches a slash or a leading dot."""
     names = []
     for name in pattern.split("/"):
         signs = {"*": "[^/]*", "?": "[^/]"}

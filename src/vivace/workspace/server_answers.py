@@ -41,7 +41,7 @@ class _Document(Struct, frozen=True):
 
 class _DocumentEdit(Struct, frozen=True, rename="camel"):
     kind: str | None = None
-    """Of an operation on a whole file."""
+    """Kind of an operation on a whole file; None for edits."""
     text_document: _Document | None = None
     edits: tuple[TextEdit, ...] = ()
 

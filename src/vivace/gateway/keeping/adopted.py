@@ -45,7 +45,7 @@ _items: msgspec.json.Decoder[list[Item]] = msgspec.json.Decoder(list[Item])
 
 
 class Asked(Struct, frozen=True):
-    """What a turn needs of the gateway that runs it."""
+    """Model and key that a gateway must have to run a turn."""
 
     model: str | None = None
     service_tier: str | None = None

@@ -149,8 +149,8 @@ class LogRecord:
             self._unread_since = time.monotonic()
 
     async def _folded(self, reader: LogReader) -> list[ResponseEvent] | None:
-        """What is ready, and time for others: however many read a long log, the event loop goes
-        round after each of their batches."""
+        """Return the events that are ready, and let the event loop run after each batch, however
+        many clients read a long log."""
         async with self._folding:
             events = reader.ready()
             if events is not None:

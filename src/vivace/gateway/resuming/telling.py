@@ -23,7 +23,7 @@ from vivace.store.base import StoredResponse, TurnStat
 __all__ = ["Telling", "not_kept"]
 
 _ENTRY_BYTES = 160
-"""What an entry of a log takes in memory, of which the cuts have a byte or two."""
+"""Memory of one entry of a log; the stored delta boundaries take a byte or two of it."""
 _BATCH = 64
 """Entries that are made at once: a millisecond (measured)."""
 
