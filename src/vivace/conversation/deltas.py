@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 __all__ = [
+    "ID_BYTES",
     "MAX_TOKENS",
     "CallOpened",
     "CallText",
@@ -29,7 +30,8 @@ TokenCount = Annotated[int, Meta(le=2**53)]
 """Count of tokens that stores, links and JSON readers have room for, sums included."""
 MAX_TOKENS = 2**31 - 1
 """No engine has counted more, whatever it says; more would not fit where counts are stored."""
-_ID_BYTES = 8
+ID_BYTES = 8
+"""What the id of a token takes, in a tuple."""
 
 
 class TextDelta(Struct, frozen=True, gc=False, array_like=True, tag=0):
@@ -85,6 +87,7 @@ class Finished(Struct, frozen=True, array_like=True, tag=4):
 
 
 Delta = TextDelta | ReasoningDelta | CallOpened | CallText | Finished
+_TEXTS = (TextDelta, ReasoningDelta, CallText)  # as a union it would be made at each token
 
 
 def content_bytes(delta: Delta) -> int:
@@ -93,9 +96,9 @@ def content_bytes(delta: Delta) -> int:
     Both ends of a link to an engine node count by this, so another result needs a new version of
     the link.
     """
-    if isinstance(delta, TextDelta | ReasoningDelta | CallText):
-        return len(delta.text) + _ID_BYTES * len(delta.ids)
+    if isinstance(delta, _TEXTS):
+        return len(delta.text) + ID_BYTES * len(delta.ids)
     if isinstance(delta, CallOpened):
         names = len(delta.name) + len(delta.namespace or "") + len(delta.call_id or "")
-        return names + _ID_BYTES * len(delta.ids)
+        return names + ID_BYTES * len(delta.ids)
     return 0

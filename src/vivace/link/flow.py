@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterable
 from math import inf
 
-from vivace.conversation.deltas import content_bytes
+from vivace.conversation.deltas import ID_BYTES, TextDelta, content_bytes
 from vivace.conversation.log import Entry, Said, encode
 from vivace.errors import LinkError
 from vivace.link.frames import WINDOW, WINDOW_BYTES
@@ -38,8 +38,12 @@ _ENTRY_BYTES = 64
 
 def weight(entry: Entry) -> int:
     """Return about how many bytes of memory an entry takes; both ends of a link count by this."""
-    content = content_bytes(entry.delta) if isinstance(entry, Said) else len(encode(entry))
-    return _ENTRY_BYTES + content
+    if isinstance(entry, Said):
+        delta = entry.delta
+        if type(delta) is TextDelta:  # nearly all are; this is done twice for each token
+            return _ENTRY_BYTES + len(delta.text) + ID_BYTES * len(delta.ids)
+        return _ENTRY_BYTES + content_bytes(delta)
+    return _ENTRY_BYTES + len(encode(entry))
 
 
 class EntryLog:
@@ -47,27 +51,27 @@ class EntryLog:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.bytes = 0
         self._ends = array("Q")
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    @property
-    def bytes(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
     def append(self, entry: Entry) -> int:
         """Return the bytes of the entry, or 0 if it is more than fits and was not added."""
-        size, before = weight(entry), self.bytes
-        if size > MAX_ENTRY_BYTES or before > MAX_RUN_BYTES:
+        size = weight(entry)
+        if size > MAX_ENTRY_BYTES or self.bytes > MAX_RUN_BYTES:
             return 0
+        self.bytes += size
         self.entries.append(entry)
-        self._ends.append(before + size)
+        self._ends.append(self.bytes)
         return size
 
     def before(self, number: int) -> int:
         """Return how many bytes the entries before this number have."""
-        return self._ends[min(number, len(self._ends)) - 1] if number and self._ends else 0
+        if number >= len(self.entries):
+            return self.bytes
+        return self._ends[number - 1] if number else 0
 
     def within(self, start: int, size: int) -> int:
         """Return the number behind as many entries from ``start`` on as have at most ``size``
@@ -77,7 +81,7 @@ class EntryLog:
     def begins_below(self, size: float) -> int:
         """Return the number behind the last entry that has fewer than ``size`` bytes before it."""
         if size > self.bytes:
-            return len(self._ends)
+            return len(self.entries)
         return bisect_left(self._ends, size) + 1 if size > 0 else 0
 
 
@@ -97,19 +101,21 @@ class Limit:
         Return whether that is more than before. A limit is never lowered: what was granted may have
         been sent.
         """
-        before = self.entries, self.bytes
-        self.entries = max(self.entries, credit)
-        if free_bytes is not None:
-            self.bytes = max(self.bytes, log.before(heard) + free_bytes)
-        return before != (self.entries, self.bytes)
+        more = credit > self.entries
+        if more:
+            self.entries = credit
+        if free_bytes is not None and (size := log.before(heard) + free_bytes) > self.bytes:
+            self.bytes, more = size, True
+        return more
 
     def of(self, log: EntryLog) -> int:
         """Return the number of the first entry that may not be sent."""
-        return min(self.entries, log.begins_below(self.bytes))
+        count = log.begins_below(self.bytes)
+        return min(self.entries, count)
 
     def allows_more(self, log: EntryLog) -> bool:
         """Return whether the entry that follows the log could be sent."""
-        return len(log) < self.entries and log.bytes < self.bytes
+        return len(log.entries) < self.entries and log.bytes < self.bytes
 
 
 class Inbox:

@@ -158,9 +158,10 @@ class _RunLog:
 
     def limit(self, reader: _Reader) -> int:
         """How far it may read."""
-        whole = reader is self.holder or self.ended is not None
-        known = len(self.said) if whole else self.heard
-        return min(reader.limit.of(self.said), known)
+        limit = reader.limit.of(self.said)
+        if reader is self.holder or self.ended is not None or limit <= self.heard:
+            return limit
+        return self.heard
 
 
 class _Peer:
@@ -480,7 +481,8 @@ class NodeEnd:
                 if total >= _OUTGOING_BYTES:
                     known.behind[log.id] = log
                     continue
-                chunk = self._chunk(log, reader)
+                limit = log.limit(reader)
+                chunk = self._chunk(log, reader, limit)
                 if chunk is not None:
                     more = log.said.before(reader.at) - log.said.before(chunk.first)
                     if chunks and (size + more > _LOG_BYTES or len(chunks) == MAX_CHUNKS):
@@ -488,7 +490,7 @@ class NodeEnd:
                         chunks, size = [], 0
                     chunks.append(chunk)
                     size, total = size + more, total + more
-                if reader.at < log.limit(reader):
+                if reader.at < limit:
                     known.behind[log.id] = log
                 elif log.over and reader.at == len(log.said):
                     self._end(known, log, reader, ends)
@@ -496,10 +498,12 @@ class NodeEnd:
             messages.append(Log(tuple(chunks)))
         return [*messages, *ends]
 
-    def _chunk(self, log: _RunLog, reader: _Reader) -> Chunk | None:
+    def _chunk(self, log: _RunLog, reader: _Reader, limit: int) -> Chunk | None:
         """Return the entries that a reader may have now, as far as they fit one message."""
-        start, limit = reader.at, log.limit(reader)
-        end = min(limit, start + MAX_AT_ONCE, log.said.within(start, _LOG_BYTES))
+        start = reader.at
+        end = limit
+        if limit > start + 1:
+            end = min(limit, start + MAX_AT_ONCE, log.said.within(start, _LOG_BYTES))
         told = log.told if reader is not log.holder else -1
         if end <= start and told <= reader.told:
             return None
