@@ -174,43 +174,6 @@ def test_the_server_goes_when_the_editor_does(tmp_path: Path) -> None:
     assert ran.returncode == 0
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"Content-Length: 99999999999999999999\r\n\r\n{}",
-        b"Content-Length: 256000001\r\n\r\n{}",
-        b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
-        b"X-Header: " + b"x" * 200_000,
-    ],
-    ids=["more than any length", "too long", "a number too long to read", "an endless line"],
-)
-def test_what_is_too_long_to_be_a_message_ends_the_session(tmp_path: Path, sent: bytes) -> None:
-    """Nothing is kept of it, and nothing waited for: the pipe stays open."""
-    environment = {**os.environ, "SCRIPT": "[]", "STATE": str(tmp_path)}
-    command = [sys.executable, "-m", "tests.lsp.scripted"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=environment, **pipes) as server:  # type: ignore[call-overload]
-        server.stdin.write(sent)
-        server.stdin.flush()
-        assert server.wait() == 0
-        assert b"Traceback" not in server.stderr.read()
-
-
-@pytest.mark.parametrize("revision", ["HEAD\0", "\ud800", "--output=pwned", "no such"])
-def test_a_revision_that_is_none_is_told_in_words(tmp_path: Path, revision: str) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-
-    async def session() -> None:
-        async with scripted(tmp_path) as (editor, _):
-            asked = {"uri": (tmp_path / "a.py").as_uri(), "revision": revision}
-            answer = await editor.command("vivace.review", asked)
-            assert answer["status"] == "failed"
-            assert "There is no commit" in answer["message"]
-
-    asyncio.run(session())
-    assert not (tmp_path / "pwned").exists()
-
-
 def test_completion_is_for_the_text_at_the_request_when_messages_arrive_together(
     tmp_path: Path,
 ) -> None:
