@@ -73,7 +73,7 @@ def test_a_change_shows_even_when_the_clock_stands_still(keyring: Keyring, tmp_p
         '{"version": 2, "keys": [{"name": "a", "sha256": "%s", "created_at": "2030-01-01"}]}'
         % ("0" * 64),
         '{"version": 1, "keys": [{"name": "anna", "sha256": "viv_x", "created_at": "2030-01-01"}]}',
-        pytest.param('{"version": 2, "keys": ' + "[" * 100_000, id="nested"),
+        pytest.param('{"x": ' + "[" * 100_000, id="nested"),
         pytest.param('{"version": 2, "keys": []}' + " " * 16_000_000, id="large"),
     ],
 )
