@@ -162,6 +162,7 @@ def test_the_schema_says_what_a_key_means() -> None:
     assert limits["properties"]["drain_seconds"] == {
         "type": "number",
         "exclusiveMinimum": 0,
+        "maximum": 1e9,
         "default": 30,
         "description": "How long running turns may go on after SIGTERM.",
     }
