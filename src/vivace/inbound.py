@@ -47,11 +47,12 @@ def within_file_limit(config: Config) -> Config:
     return replace(config, limits=replace(config.limits, connections=most))
 
 
-def listen(host: str, port: int, setting: str) -> socket.socket:
-    """Return a socket that listens there. ``setting`` names what chooses the port."""
+def listen(host: str, port: int, setting: str, backlog: int = 4096) -> socket.socket:
+    """Return a socket that listens there. ``setting`` names what chooses the port; ``backlog`` is
+    how many connections may wait to be accepted, which is also how long one waits under a flood."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=4096)
+        listener = socket.create_server((host, port), family=family, backlog=backlog)
     except OSError as error:
         why = str(error.strerror).partition(" (while")[0]  # Python repeats the address behind it
         raise ConfigError(

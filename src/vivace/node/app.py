@@ -57,6 +57,9 @@ log = logging.getLogger("vivace.node")
 _MEGABYTE = 1_000_000
 _HANDING_OVER = 2.0
 """Seconds that gateways get to take elsewhere what has begun."""
+_BACKLOG = 128
+"""Connections that wait to be accepted. Gateways are few; behind thousands of strangers one would
+wait for longer than it tries."""
 _LOOK = 0.1
 """Seconds between two looks at the engines; what has changed is told."""
 
@@ -103,7 +106,7 @@ class EngineNode:
         """Answers gateways inside the block, once the engines are ready; gives where."""
         node, limits = self._config.node, self._config.limits
         tls = self._tls()
-        listener = listen(node.host, node.port, "node.port")
+        listener = listen(node.host, node.port, "node.port", _BACKLOG)
         host, port = listener.getsockname()[:2]
         door = Door(
             listener,
@@ -115,7 +118,7 @@ class EngineNode:
             self._unready,
             lambda: self._loaded and not self._leaving,  # one that is drained is read on
         )
-        door.watch(self.supervisor)
+        door.open()
         try:
             for engine in self._engines.values():
                 await engine.start()

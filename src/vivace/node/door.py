@@ -2,8 +2,10 @@
 
 A connection is counted from the moment it is accepted, before TLS, by the limits of a gateway
 (``[limits]``). Until it has shown the key it is pending: it has ``limits.head_seconds`` for that,
-and is closed when newer ones need its place. So a flood of strangers cannot lock a gateway out,
-which needs some milliseconds. Nothing that a stranger sends is logged, only how many there were.
+and is closed when newer ones need its place, one that has said nothing before all others. So a
+flood of strangers keeps no gateway out, which speaks at once and needs some milliseconds. Nothing
+is made for a connection before its first byte. What a stranger sends is never logged, only how many
+there were.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import cast
 
@@ -27,7 +30,6 @@ from websockets.typing import Subprotocol
 from vivace.config import LimitsConfig
 from vivace.inbound import CROWDED, ConnectionCounts
 from vivace.link.frames import MAX_FRAME, SUBPROTOCOL
-from vivace.supervisor import Supervisor
 
 __all__ = ["Door"]
 
@@ -40,6 +42,9 @@ _MAX_PENDING = 512
 """Connections that have not shown the key; each may have a TLS handshake and a head in memory."""
 _HEAD_BYTES = 65_536
 _CLOSE_TIMEOUT_S = 0.2
+_ACCEPT_AT_ONCE = 32
+"""Connections in one turn of the event loop: more than one, so that a gateway does not wait behind
+thousands of strangers, and so few that it has shown its key before their number drops it."""
 _ACCEPT_BACKOFF_S = 0.1
 _SUMMARY_INTERVAL_S = 60.0
 """Seconds between two lines of the log about connections that were refused."""
@@ -51,15 +56,11 @@ class _Caller:
     def __init__(self, plug: socket.socket, group: str | None) -> None:
         self.plug = plug
         self.group = group
+        self.deadline: asyncio.TimerHandle | None = None
+        """Of one that has said nothing."""
         self.opening: asyncio.Task[None] | None = None
         self.transport: asyncio.Transport | None = None
         self.answered = False
-
-    def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
-        elif self.opening is not None:
-            self.opening.cancel()
 
 
 class _Connection(ServerConnection):
@@ -107,13 +108,15 @@ class Door:
         self._counts = ConnectionCounts(limits, trusted)
         self._unready = unready
         self._takes_links = takes_links
+        self._silent: dict[_Caller, None] = {}
+        """Connections that have sent nothing, oldest first."""
         self._pending: dict[_Caller, None] = {}
-        """Connections without the key so far, oldest first."""
+        """Connections that have sent something and not shown the key, oldest first."""
+        self._opening: set[asyncio.Task[None]] = set()
         self._links: set[_Caller] = set()
         self._refused: Counter[str] = Counter()
         self._summary: asyncio.TimerHandle | None = None
         self._closing = False
-        self._accepting: asyncio.Task[None] | None = None
         self._server = Server(
             link,
             process_request=self._admit,
@@ -123,10 +126,10 @@ class Door:
         )
         self._server.wrap(cast("asyncio.Server", self))
 
-    def watch(self, supervisor: Supervisor) -> None:
-        """Accept connections until the supervisor stops."""
+    def open(self) -> None:
+        """Accept connections from now on."""
         self._listener.setblocking(False)
-        self._accepting = supervisor.watch("accepting connections", self._accept)
+        self._listen()
 
     async def stop(self) -> None:
         """Close the port and all connections."""
@@ -135,29 +138,56 @@ class Door:
 
     # -- connections ------------------------------------------------------------------------------
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while not self._closing:
-            try:
-                plug, address = await loop.sock_accept(self._listener)
-            except OSError:  # no files, or no memory
-                self._drop_oldest()
-                await asyncio.sleep(_ACCEPT_BACKOFF_S)
-                continue
-            self._enter(plug, address[0])
+    def _listen(self) -> None:
+        if not self._closing:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        """Accept what waits, many at once: under a flood a gateway stands behind thousands."""
+        try:
+            for _ in range(_ACCEPT_AT_ONCE):
+                plug, address = self._listener.accept()
+                plug.setblocking(False)
+                self._enter(plug, address[0])
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            pass
+        except OSError:  # no files, or no memory
+            self._drop_oldest()
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._listener)
+            loop.call_later(_ACCEPT_BACKOFF_S, self._listen)
 
     def _enter(self, plug: socket.socket, address: str) -> None:
         caller = _Caller(plug, self._counts.group(address))
-        while len(self._pending) >= _MAX_PENDING:
+        while len(self._silent) + len(self._pending) >= _MAX_PENDING:
             self._drop_oldest()
         while (why := self._counts.enter(caller, address)) is not None:
             if not self._drop_oldest(caller.group if why is CROWDED else None):
                 self._refuse("beyond limits.connections")
                 plug.close()
                 return
+        loop = asyncio.get_running_loop()
+        self._silent[caller] = None
+        loop.add_reader(plug, self._speaks, caller)
+        caller.deadline = loop.call_later(self._limits.head_seconds, self._drop, caller, "too late")
+
+    def _speaks(self, caller: _Caller) -> None:
+        """Its first byte is here, or its end, for which nothing is made."""
+        self._hush(caller)
+        if _has_ended(caller.plug):
+            self.lost(caller, "without a whole request")
+            caller.plug.close()
+            return
+        del self._silent[caller]
         self._pending[caller] = None
         caller.opening = asyncio.create_task(self._open(caller))
-        caller.opening.add_done_callback(lambda _: self._opened(caller))
+        self._opening.add(caller.opening)
+        caller.opening.add_done_callback(partial(self._opened, caller))
+
+    def _hush(self, caller: _Caller) -> None:
+        asyncio.get_running_loop().remove_reader(caller.plug)
+        if caller.deadline is not None:
+            caller.deadline.cancel()
 
     async def _open(self, caller: _Caller) -> None:
         with suppress(Exception):  # whatever a stranger sends instead of TLS
@@ -168,7 +198,8 @@ class Door:
                 ssl_handshake_timeout=self._limits.head_seconds if self._tls else None,
             )
 
-    def _opened(self, caller: _Caller) -> None:
+    def _opened(self, caller: _Caller, opening: asyncio.Task[None]) -> None:
+        self._opening.discard(opening)
         if caller.transport is None:
             self.lost(caller, "without TLS")
             caller.plug.close()
@@ -189,17 +220,30 @@ class Door:
     def _drop_oldest(self, group: str | None = None) -> bool:
         """Close the oldest connection that has not shown the key, of those from one address if its
         ``group`` is given; return whether there was one."""
-        found = next((each for each in self._pending if group in (None, each.group)), None)
-        if found is None:
-            return False
-        self.lost(found, "too many at once")
-        found.abort()
-        return True
+        for pending in (self._silent, self._pending):
+            found = next((each for each in pending if group in (None, each.group)), None)
+            if found is not None:
+                self._drop(found, "too many at once")
+                return True
+        return False
+
+    def _drop(self, caller: _Caller, why: str = "") -> None:
+        """Close a connection that has not shown the key."""
+        silent = caller in self._silent
+        self.lost(caller, why)
+        if silent:
+            self._hush(caller)
+            caller.plug.close()
+        elif caller.transport is not None:
+            caller.transport.abort()
+        elif caller.opening is not None:
+            caller.opening.cancel()
 
     def lost(self, caller: _Caller, why: str = "") -> None:
         """A connection has ended; ``why`` it was refused, if it has not been told before."""
-        if caller in self._pending and why:
+        if why and (caller in self._silent or caller in self._pending):
             self._refuse(why)
+        self._silent.pop(caller, None)
         self._pending.pop(caller, None)
         self._links.discard(caller)
         self._counts.leave(caller)
@@ -261,16 +305,23 @@ class Door:
         return not self._closing
 
     def close(self) -> None:
+        if not self._closing:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
         self._closing = True
-        if self._accepting is not None:
-            self._accepting.cancel()
         if self._summary is not None:
             self._summary.cancel()
-        for caller in list(self._pending):
-            caller.abort()
+        for caller in [*self._silent, *self._pending]:
+            self._drop(caller)
 
     async def wait_closed(self) -> None:
-        opening = [each.opening for each in self._pending if each.opening is not None]
-        accepting = [self._accepting] if self._accepting is not None else []
-        await asyncio.gather(*accepting, *opening, return_exceptions=True)
-        self._listener.close()
+        await asyncio.gather(*self._opening, return_exceptions=True)
+
+
+def _has_ended(plug: socket.socket) -> bool:
+    try:
+        return not plug.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
