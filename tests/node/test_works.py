@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engines.linked import KEY, node_config, on_virtual_time
-from tests.engines.suite import until
-from tests.engines.test_scripted import ask, engine
+from tests.engines.suite import answer, until
+from tests.engines.test_scripted import MODEL, ask, engine
 from tests.support.virtual_time import elapse
 from tests.support.waiting import PATIENCE_S
-from vivace.engines.base import Bounds
+from vivace.conversation.deltas import MAX_TOKENS, Delta, Finished, TextDelta, Tokens
+from vivace.engines.base import Bounds, Card, Work
 from vivace.engines.remote import Address, Node
-from vivace.engines.scripted import Say, Stall
+from vivace.engines.scripted import Capacity, Say, Script, ScriptedEngine, Stall
 from vivace.errors import EngineError, EngineFull
 from vivace.node.app import EngineNode
 
@@ -153,6 +154,35 @@ def test_engine_does_not_wait_for_ever_for_a_gateway_that_takes_nothing() -> Non
             with pytest.raises(EngineError, match="took nothing"):
                 await reading.entry()
             reading.close()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    on_virtual_time(check())
+
+
+@pytest.mark.parametrize("count", [-1, -(2**70), 2**62, 2**70])
+def test_counts_that_cannot_be_do_not_end_the_link(count: int) -> None:
+    """An endpoint behind a node counts as it likes, and other answers go over the same link."""
+
+    class Liar(ScriptedEngine):
+        async def generate(self, work: Work) -> AsyncGenerator[Delta, None]:
+            tally = work.tally
+            tally.input = tally.cached = tally.output = tally.steps = count
+            yield TextDelta("word")
+            yield Finished("stop", Tokens(count, count, count, count, count, count))
+
+    async def check() -> None:
+        inner = Liar("e", [Card(MODEL, 1000)], Script(()), Capacity())
+        node = EngineNode(node_config(), Path(), {"VIVACE_FLEET_KEY": KEY}, build=lambda *_: inner)
+        async with node.listening() as (host, port):
+            link = Node(Address(f"ws://{host}:{port}", KEY), "gateway_tests")
+            running = asyncio.create_task(link.run())
+            await asyncio.wait_for(link.linked.wait(), PATIENCE_S)
+            *_, last = await answer(link.engines[0], ask("x"))
+            assert isinstance(last, Finished)
+            assert 0 <= last.tokens.input <= MAX_TOKENS
+            assert link.trouble is None
+            assert link.linked.is_set()
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 

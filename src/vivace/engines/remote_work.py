@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from vivace import errors
-from vivace.conversation.deltas import Delta
+from vivace.conversation.deltas import MAX_TOKENS, Delta
 from vivace.conversation.so_far import SoFar
 from vivace.engines.base import Card, Chat, Fill, Sampling, Tally, Thoughts, Work
 from vivace.errors import EngineError
@@ -39,6 +39,7 @@ __all__ = [
     "encode_work",
     "failure_of",
     "how_it_broke",
+    "tallied",
 ]
 
 
@@ -223,10 +224,17 @@ def how_it_broke(error: EngineError, tally: Tally) -> Broke:
         str(error),
         error.retry_after,
         error.blame,
-        Tallied(tally.input, tally.cached, tally.output, tally.steps),
+        tallied(tally),
         code,
         seconds,
     )
+
+
+def tallied(tally: Tally) -> Tallied:
+    """Return a tally as it goes over a link. An endpoint may count anything, and a gateway refuses
+    the frame with a count that cannot be: that would end the answers of all others, too."""
+    counts = (tally.input, tally.cached, tally.output, tally.steps)
+    return Tallied(*(min(max(count, 0), MAX_TOKENS) for count in counts))
 
 
 def failure_of(broke: Broke) -> EngineError:

@@ -14,10 +14,12 @@ from contextlib import aclosing
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from vivace.conversation.deltas import MAX_TOKENS, Finished
 from vivace.conversation.log import Begun, Placed, Said
 from vivace.engines.base import Engine, Tally, Work
-from vivace.engines.remote_work import decode_work, how_it_broke
+from vivace.engines.remote_work import decode_work, how_it_broke, tallied
 from vivace.errors import (
     EngineAbsent,
     EngineBusy,
@@ -245,8 +247,10 @@ class Works:
         end, tally = self._end, work.tally
         async with aclosing(engine.generate(work)) as deltas:
             async for delta in deltas:
-                told = Tallied(tally.input, tally.cached, tally.output, tally.steps)
-                if not end.said(run, (Said(int(time.time()), delta),), told, time.monotonic()):
+                if isinstance(delta, Finished):
+                    delta = replace(delta, tokens=delta.tokens.within(MAX_TOKENS))
+                said = Said(int(time.time()), delta)
+                if not end.said(run, (said,), tallied(tally), time.monotonic()):
                     raise EngineError(
                         "The engine said more than an answer may have, at once or in all.",
                         blame="always",
