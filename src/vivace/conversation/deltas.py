@@ -31,7 +31,7 @@ TokenCount = Annotated[int, Meta(le=2**53)]
 MAX_TOKENS = 2**31 - 1
 """No engine has counted more, whatever it says; more would not fit where counts are stored."""
 ID_BYTES = 8
-"""What the id of a token takes, in a tuple."""
+"""Memory of a token's id in a tuple."""
 
 
 class TextDelta(Struct, frozen=True, gc=False, array_like=True, tag=0):

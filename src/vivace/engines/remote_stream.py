@@ -36,22 +36,22 @@ class StreamOwner(Protocol):
 
 
 class Reading:
-    """What a node enters into its log of one run."""
+    """Stream of the entries that an engine node adds to its log of one run."""
 
     def __init__(self, node: StreamOwner, stream: Stream, wake: asyncio.Event) -> None:
         self._node = node
         self._stream = stream
         self._wake = wake
         self._told = -1
-        """Who only reads it knows of the holder's telling so far."""
+        """Number of the last event that the holder has sent, for a stream that only tails."""
 
     def tells(self, work: Work) -> None:
-        """What is told of it here, others may be told: as far as this says."""
+        """Have the node tell gateways that tail the turn which events were sent here."""
         if work.on_record is not None:
             self._stream.last_told = work.on_record.last_told
 
     async def found(self) -> Found | None:
-        """What the node has of a turn that another gateway began; None if that is nothing."""
+        """Return what the node has of a turn that another gateway began; None if it has nothing."""
         stream = self._stream
         while stream.found is None and stream.gone is None:
             self._wake.clear()
@@ -83,8 +83,8 @@ class Reading:
         return entry
 
     async def along(self) -> tuple[list[Entry], int] | None:
-        """What its holder has of it that is new here, and the number of the last event that it has
-        told. None when no more comes."""
+        """Return the new entries, and the number of the last event that the turn's holder has
+        sent; None when no more comes."""
         stream = self._stream
         while not stream.entries and stream.told <= self._told:
             if self.over:
@@ -115,7 +115,7 @@ class Reading:
                     await tell(entry.position, entry.seconds)
 
     async def deltas(self, tally: Tally) -> AsyncGenerator[Delta, None]:
-        """Who leaves this wants no more of it, though it may ask for more of the turn."""
+        """Yield the deltas of the run; closing this ends the stream, and the turn can go on."""
         tally.trace = RemoteTrace(self._node.incarnation, self._stream.run.run)
         try:
             while True:

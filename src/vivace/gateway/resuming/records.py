@@ -60,7 +60,7 @@ class LogRecord:
 
     @classmethod
     def whole(cls, created: Response, final: Response, held: Held) -> LogRecord:
-        """Of a turn that has ended and of which all was said, by nobody who is still here; its log
+        """Return the record of a turn that has ended and is replayed from the store; its log
         follows by ``extend``, and ``held`` counts that already."""
         record = cls(created, held)
         record.final, record.over, record.last_said = final, True, _ALL
